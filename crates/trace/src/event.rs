@@ -1,0 +1,369 @@
+//! Events: records, decoded.
+//!
+//! An [`Event`] is one operation as it was performed. Records that only carry payload, and
+//! those that say who runs, are folded into the events around them, so that whoever reads
+//! events never handles a record.
+
+use crate::id::{Addr, Pc, ThreadId};
+use crate::record::{self, Kind, Lock, Record, Switch, Wake};
+
+/// One operation, as it was performed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Who.
+    pub thread: ThreadId,
+    /// Where in the program.
+    pub pc: Pc,
+    /// What.
+    pub op: Op,
+}
+
+/// What a thread can do that another thread can see, and what is needed to make sense of it.
+#[expect(missing_docs, reason = "a field is named for what it holds")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// A read of memory.
+    Read(Access),
+    /// A write of memory.
+    Write(Access),
+    /// An atomic operation.
+    Atomic(Atomic),
+    /// A fence with its memory order.
+    Fence { order: u8 },
+    /// A function is entered; it will return to this address.
+    Enter { return_to: Pc },
+    /// A function is left.
+    Leave,
+    /// The thread got the turn since the one before gave it up.
+    Switch { reason: Switch, stopped_at: Pc, steps: u64 },
+    /// A choice other than a switch.
+    Choice { taken: u64, of: u8 },
+    /// A thread was created.
+    Spawn(ThreadId),
+    /// The thread starts.
+    Begin { parent: ThreadId, stack_low: Addr, stack_high: Addr },
+    /// The thread ends.
+    End,
+    /// A thread's end was awaited.
+    Join(ThreadId),
+    /// A thread was detached.
+    Detach(ThreadId),
+    /// A lock was taken.
+    Acquire(LockOp),
+    /// A lock was released.
+    Release(LockOp),
+    /// A synchronization object was initialized.
+    Init { object: Addr, kind: Lock },
+    /// A synchronization object was destroyed.
+    Destroy { object: Addr, kind: Lock },
+    /// A wait on a condition variable begins; its mutex was released just before.
+    CondWait { cond: Addr, mutex: Addr },
+    /// The wait is over; its mutex is taken next.
+    CondWake { cond: Addr, how: Wake, by: ThreadId },
+    /// A waiter was woken, if there was one.
+    CondSignal { cond: Addr, n_woken: u16 },
+    /// All waiters were woken.
+    CondBroadcast { cond: Addr, n_woken: u16 },
+    /// A semaphore was raised.
+    SemPost(Addr),
+    /// A semaphore was lowered.
+    SemWait { semaphore: Addr, tried: bool },
+    /// A barrier was reached.
+    BarrierEnter(Addr),
+    /// A barrier was left.
+    BarrierLeave(Addr),
+    /// One-time initialization begins.
+    OnceBegin(Addr),
+    /// One-time initialization is over, done or given up.
+    OnceEnd { control: Addr, done: bool },
+    /// One-time initialization was found done.
+    OncePass(Addr),
+    /// Releases to whoever acquires at this address.
+    Before(Addr),
+    /// Acquires what was released at this address.
+    After(Addr),
+    /// A futex wait begins.
+    FutexWait { futex: Addr, expected: u64 },
+    /// A futex wait is over.
+    FutexWoken { futex: Addr, how: Wake, by: ThreadId },
+    /// A futex wake.
+    FutexWake { futex: Addr, n_woken: u16 },
+    /// A block of memory came to be.
+    Alloc { block: Addr, bytes: u64 },
+    /// A block of memory is freed.
+    Free { block: Addr, bytes: u64 },
+    /// A sleep.
+    Sleep { ns: u64 },
+    /// The processor is yielded.
+    Yield,
+    /// A call that may block on a file descriptor begins.
+    Block { descriptor: i64 },
+    /// It is over.
+    Unblock { descriptor: i64 },
+    /// Virtual time jumped.
+    Clock { ns: u64 },
+    /// The process is about to exit.
+    Exit { status: u8 },
+    /// The process forked.
+    Fork,
+    /// A signal.
+    Signal { number: u8, address: Addr },
+    /// A region that is meant to be atomic begins, by the user's mark.
+    UnitBegin(Addr),
+    /// It ends.
+    UnitEnd(Addr),
+    /// The thread goes on as another fiber.
+    Fiber(Addr),
+}
+
+/// A plain access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// First byte.
+    pub addr: Addr,
+    /// How many bytes.
+    pub bytes: u64,
+    /// Through a volatile lvalue.
+    pub volatile: bool,
+    /// Of an object's virtual table pointer.
+    pub vptr: bool,
+    /// By a library call that touches a range.
+    pub range: bool,
+}
+
+/// An atomic operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Atomic {
+    /// First byte.
+    pub addr: Addr,
+    /// How many bytes.
+    pub bytes: u8,
+    /// What it did.
+    pub action: AtomicAction,
+    /// Memory order as the C ABI numbers them: relaxed 0, consume 1, acquire 2, release 3,
+    /// acquire-release 4, sequentially consistent 5.
+    pub order: u8,
+    /// The value before (of 16-byte operations the lower half).
+    pub before: u64,
+    /// The value after; for a [`AtomicAction::Miss`] the value that was not stored.
+    pub after: u64,
+}
+
+/// What an atomic operation did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtomicAction {
+    /// It read.
+    Load,
+    /// It wrote.
+    Store,
+    /// It read and wrote: exchange, fetch-and-op.
+    Update,
+    /// A compare-and-exchange that stored.
+    Swap,
+    /// A compare-and-exchange that did not.
+    Miss,
+}
+
+/// A lock operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockOp {
+    /// Which lock.
+    pub lock: Addr,
+    /// What kind of lock.
+    pub kind: Lock,
+    /// For reading.
+    pub shared: bool,
+    /// By a call that does not wait.
+    pub tried: bool,
+}
+
+/// Why records make no event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// A byte that names no kind of record.
+    #[error("unknown record kind {0}")]
+    Kind(u8),
+    /// A code that names nothing.
+    #[error("record of kind {0:?} with unknown code {1}")]
+    Code(Kind, u8),
+    /// Payload without a record that it belongs to.
+    #[error("payload without a record")]
+    Stray,
+    /// A record without the payload that it needs.
+    #[error("record of kind {0:?} without its payload")]
+    Short(Kind),
+}
+
+/// How many [`Kind::More`] records follow a record of this kind.
+#[must_use]
+pub const fn n_more(kind: Kind) -> usize {
+    match kind {
+        Kind::ReadRange
+        | Kind::WriteRange
+        | Kind::AtomicLoad
+        | Kind::Switch
+        | Kind::CondWait
+        | Kind::FutexWait
+        | Kind::Alloc
+        | Kind::Free
+        | Kind::Sleep
+        | Kind::Clock
+        | Kind::Time => 1,
+        Kind::AtomicStore | Kind::AtomicUpdate | Kind::AtomicSwap | Kind::AtomicMiss => 2,
+        Kind::Begin => 3,
+        _ => 0,
+    }
+}
+
+/// Turns a stream of records into events.
+#[derive(Clone, Debug, Default)]
+pub struct Decoder {
+    thread: u32,
+    pending: Option<Record>,
+    more: [u64; 3],
+    n_more: usize,
+    time: Option<u64>,
+}
+
+impl Decoder {
+    /// A decoder for a stream that starts with `thread`.
+    #[must_use]
+    pub fn new(thread: ThreadId) -> Self {
+        Self { thread: thread.0, ..Self::default() }
+    }
+
+    /// The time stamp of the last event, in free mode.
+    #[must_use]
+    pub fn time(&self) -> Option<u64> {
+        self.time
+    }
+
+    /// Takes the next record, and gives the event that it completes.
+    pub fn push(&mut self, record: Record) -> Result<Option<Event>, DecodeError> {
+        let kind = record.kind().ok_or(DecodeError::Kind((record.head >> 56) as u8))?;
+        if let Some(first) = self.pending {
+            let first_kind = first.kind().ok_or(DecodeError::Stray)?;
+            if kind != Kind::More {
+                return Err(DecodeError::Short(first_kind));
+            }
+            self.more[self.n_more] = record.tail;
+            self.n_more += 1;
+            if self.n_more < n_more(first_kind) {
+                return Ok(None);
+            }
+            self.pending = None;
+            return self.event(first_kind, first);
+        }
+        if kind == Kind::More {
+            return Err(DecodeError::Stray);
+        }
+        if n_more(kind) > 0 {
+            self.pending = Some(record);
+            self.n_more = 0;
+            return Ok(None);
+        }
+        self.event(kind, record)
+    }
+
+    fn event(&mut self, kind: Kind, record: Record) -> Result<Option<Event>, DecodeError> {
+        let operand = record.operand();
+        let addr = Addr(operand);
+        let other = ThreadId(operand as u32);
+        let by = ThreadId(u32::from(record.extra()));
+        let info = record.info();
+        let order = record.extra() as u8;
+        let [first, second, third] = self.more;
+        let code = |code: Option<Lock>| code.ok_or(DecodeError::Code(kind, info));
+        let wake = || Wake::from_u8(info).ok_or(DecodeError::Code(kind, info));
+        let plain = Access {
+            addr,
+            bytes: u64::from(info & record::SIZE),
+            volatile: info & record::VOLATILE != 0,
+            vptr: info & record::VPTR != 0,
+            range: false,
+        };
+        let range = Access { addr, bytes: first, volatile: false, vptr: false, range: true };
+        let atomic = |action, before, after| {
+            Op::Atomic(Atomic { addr, bytes: info, action, order, before, after })
+        };
+        let lock = || {
+            Ok(LockOp {
+                lock: addr,
+                kind: code(Lock::from_u8(info & record::LOCK))?,
+                shared: info & record::SHARED != 0,
+                tried: info & record::TRIED != 0,
+            })
+        };
+        let op = match kind {
+            Kind::More => return Err(DecodeError::Stray),
+            Kind::Read => Op::Read(plain),
+            Kind::Write => Op::Write(plain),
+            Kind::ReadRange => Op::Read(range),
+            Kind::WriteRange => Op::Write(range),
+            Kind::Enter => Op::Enter { return_to: Pc(operand) },
+            Kind::Leave => Op::Leave,
+            Kind::AtomicLoad => atomic(AtomicAction::Load, first, first),
+            Kind::AtomicStore => atomic(AtomicAction::Store, first, second),
+            Kind::AtomicUpdate => atomic(AtomicAction::Update, first, second),
+            Kind::AtomicSwap => atomic(AtomicAction::Swap, first, second),
+            Kind::AtomicMiss => atomic(AtomicAction::Miss, first, second),
+            Kind::Fence => Op::Fence { order },
+            Kind::Switch => {
+                self.thread = operand as u32;
+                Op::Switch {
+                    reason: Switch::from_u8(info).ok_or(DecodeError::Code(kind, info))?,
+                    stopped_at: Pc(record.pc()),
+                    steps: first,
+                }
+            }
+            Kind::Choice => Op::Choice { taken: operand, of: info },
+            Kind::Spawn => Op::Spawn(other),
+            Kind::Begin => Op::Begin {
+                parent: ThreadId(first as u32),
+                stack_low: Addr(second),
+                stack_high: Addr(third),
+            },
+            Kind::End => Op::End,
+            Kind::Join => Op::Join(other),
+            Kind::Detach => Op::Detach(other),
+            Kind::Acquire => Op::Acquire(lock()?),
+            Kind::Release => Op::Release(lock()?),
+            Kind::Init => Op::Init { object: addr, kind: code(Lock::from_u8(info))? },
+            Kind::Destroy => Op::Destroy { object: addr, kind: code(Lock::from_u8(info))? },
+            Kind::CondWait => Op::CondWait { cond: addr, mutex: Addr(first) },
+            Kind::CondWake => Op::CondWake { cond: addr, how: wake()?, by },
+            Kind::CondSignal => Op::CondSignal { cond: addr, n_woken: u16::from(info) },
+            Kind::CondBroadcast => Op::CondBroadcast { cond: addr, n_woken: record.extra() },
+            Kind::SemPost => Op::SemPost(addr),
+            Kind::SemWait => Op::SemWait { semaphore: addr, tried: info & record::TRIED != 0 },
+            Kind::BarrierEnter => Op::BarrierEnter(addr),
+            Kind::BarrierLeave => Op::BarrierLeave(addr),
+            Kind::OnceBegin => Op::OnceBegin(addr),
+            Kind::OnceEnd => Op::OnceEnd { control: addr, done: info == 0 },
+            Kind::OncePass => Op::OncePass(addr),
+            Kind::Before => Op::Before(addr),
+            Kind::After => Op::After(addr),
+            Kind::FutexWait => Op::FutexWait { futex: addr, expected: first },
+            Kind::FutexWoken => Op::FutexWoken { futex: addr, how: wake()?, by },
+            Kind::FutexWake => Op::FutexWake { futex: addr, n_woken: record.extra() },
+            Kind::Alloc => Op::Alloc { block: addr, bytes: first },
+            Kind::Free => Op::Free { block: addr, bytes: first },
+            Kind::Sleep => Op::Sleep { ns: first },
+            Kind::Yield => Op::Yield,
+            Kind::Block => Op::Block { descriptor: i64::from(operand as i32) },
+            Kind::Unblock => Op::Unblock { descriptor: i64::from(operand as i32) },
+            Kind::Clock => Op::Clock { ns: first },
+            Kind::Exit => Op::Exit { status: info },
+            Kind::Fork => Op::Fork,
+            Kind::Signal => Op::Signal { number: info, address: addr },
+            Kind::UnitBegin => Op::UnitBegin(addr),
+            Kind::UnitEnd => Op::UnitEnd(addr),
+            Kind::Time => {
+                self.time = Some(first);
+                return Ok(None);
+            }
+            Kind::Fiber => Op::Fiber(addr),
+        };
+        Ok(Some(Event { thread: ThreadId(self.thread), pc: Pc(record.pc()), op }))
+    }
+}

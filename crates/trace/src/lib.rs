@@ -1,0 +1,17 @@
+//! What crosses the border between the target and raddle.
+//!
+//! Without the `std` feature this crate holds what the runtime inside the target and
+//! the parent share: ids, the 16-byte [`record`]s that leave the target, and the
+//! [`control`] block through which both talk. With it come the values that the parent
+//! works with: [`event`]s, [`schedule`]s, [`clip`]s, and the trace [`file`].
+#![cfg_attr(not(feature = "std"), no_std)]
+
+pub mod id;
+pub mod record;
+pub mod control;
+#[cfg(feature = "std")]
+pub mod event;
+#[cfg(feature = "std")]
+pub mod schedule;
+#[cfg(feature = "std")]
+pub mod run;

@@ -1,0 +1,318 @@
+//! The 16-byte record, as the runtime appends it.
+//!
+//! ```text
+//! word 0: kind (8 bits) | info (8 bits) | operand, most often an address (48 bits)
+//! word 1: extra (16 bits) | pc (48 bits)
+//! ```
+//! A record is what one callback can append with two stores. What does not fit follows
+//! in [`Kind::More`] records, whose second word is 64 bits of payload. Kind 0 is never
+//! written, so untouched memory is not a record.
+//!
+//! Under control all threads append to one stream, in the order in which the events
+//! happened; [`Kind::Switch`] says whose events follow. In free mode each thread has a
+//! stream of its own, whose records follow [`Kind::Time`] records.
+
+/// One record. The words are public since reader, writer and runtime all handle them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(C, align(16))]
+pub struct Record {
+    /// Kind, info and operand.
+    pub head: u64,
+    /// Extra and pc, or the payload of a [`Kind::More`].
+    pub tail: u64,
+}
+
+const _: () = assert!(size_of::<Record>() == RECORD_BYTES);
+
+/// The size of a record.
+pub const RECORD_BYTES: usize = 16;
+/// The lower 48 bits of a word.
+pub const LOW: u64 = (1 << 48) - 1;
+
+impl Record {
+    /// A record with all of its fields.
+    #[must_use]
+    pub const fn new(kind: Kind, info: u8, operand: u64, extra: u16, pc: u64) -> Self {
+        Self {
+            head: (kind as u64) << 56 | (info as u64) << 48 | operand & LOW,
+            tail: (extra as u64) << 48 | pc & LOW,
+        }
+    }
+
+    /// 64 bits that belong to the record before.
+    #[must_use]
+    pub const fn more(payload: u64) -> Self {
+        Self { head: (Kind::More as u64) << 56, tail: payload }
+    }
+
+    /// What it is, or nothing if the byte names no kind.
+    #[must_use]
+    pub const fn kind(self) -> Option<Kind> {
+        Kind::from_u8((self.head >> 56) as u8)
+    }
+
+    /// The 8 bits whose meaning depends on the kind.
+    #[must_use]
+    pub const fn info(self) -> u8 {
+        (self.head >> 48) as u8
+    }
+
+    /// The 48 bits whose meaning depends on the kind, most often an address.
+    #[must_use]
+    pub const fn operand(self) -> u64 {
+        self.head & LOW
+    }
+
+    /// The 16 bits whose meaning depends on the kind.
+    #[must_use]
+    pub const fn extra(self) -> u16 {
+        (self.tail >> 48) as u16
+    }
+
+    /// Where in the program.
+    #[must_use]
+    pub const fn pc(self) -> u64 {
+        self.tail & LOW
+    }
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $value:literal),* $(,)?) => {
+        /// What a record tells. Numbers are part of the file format and never reused.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Kind { $($(#[$doc])* $name = $value),* }
+
+        impl Kind {
+            /// The kind with this number.
+            #[must_use]
+            pub const fn from_u8(byte: u8) -> Option<Self> {
+                match byte { $($value => Some(Self::$name),)* _ => None }
+            }
+
+            /// Every kind, in the order of their numbers.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+        }
+    };
+}
+
+kinds! {
+    /// Payload of the record before.
+    More = 1,
+    /// A plain read of `info & SIZE` bytes at the operand, flags in `info`.
+    Read = 2,
+    /// A plain write of `info & SIZE` bytes at the operand, flags in `info`.
+    Write = 3,
+    /// A read of a range. More: its length in bytes.
+    ReadRange = 4,
+    /// A write of a range. More: its length in bytes.
+    WriteRange = 5,
+    /// A function is entered; the operand is its return address.
+    Enter = 6,
+    /// A function is left.
+    Leave = 7,
+    /// An atomic load, `info` bytes, `extra` its memory order. More: the value.
+    AtomicLoad = 8,
+    /// An atomic store, `info` bytes, `extra` its memory order. More: the value before, the value stored.
+    AtomicStore = 9,
+    /// An atomic exchange or fetch-and-op. More: the value before, the value after.
+    AtomicUpdate = 10,
+    /// A compare-and-exchange that succeeded. More: the value before, the value after.
+    AtomicSwap = 11,
+    /// A compare-and-exchange that failed. More: the value seen, the value wanted.
+    AtomicMiss = 12,
+    /// A fence; `extra` its memory order.
+    Fence = 13,
+
+    /// The thread in the operand has the turn from here on; `info` says why the thread
+    /// before gave it up (a [`Switch`] code), `pc` where that thread will go on. More: how
+    /// many steps the thread before performed in its stretch.
+    Switch = 16,
+    /// A choice other than a switch: the number `info` of alternative in the operand was taken.
+    Choice = 17,
+    /// The thread in the operand was created by the running one.
+    Spawn = 18,
+    /// The running thread starts. More: its parent; stack low; stack high.
+    Begin = 19,
+    /// The running thread ends.
+    End = 20,
+    /// The thread in the operand was joined.
+    Join = 21,
+    /// The thread in the operand was detached.
+    Detach = 22,
+
+    /// A lock (the operand) was taken; `info` is its [`Lock`] code, with `SHARED` if for reading,
+    /// `TRIED` if it did not wait.
+    Acquire = 24,
+    /// A lock was released; `info` as for Acquire.
+    Release = 25,
+    /// A synchronization object (the operand) was initialized; `info` is its [`Lock`] code.
+    Init = 26,
+    /// A synchronization object was destroyed; `info` is its [`Lock`] code.
+    Destroy = 27,
+    /// A wait on the condition variable in the operand begins; its mutex was released just before. More: the mutex.
+    CondWait = 28,
+    /// The wait ended: `info` is a [`Wake`] code, `extra` the thread that woke it. The mutex is taken next.
+    CondWake = 29,
+    /// One waiter is woken, if there is one: `info` is how many were.
+    CondSignal = 30,
+    /// All waiters are woken: `extra` is how many were.
+    CondBroadcast = 31,
+    /// The semaphore in the operand was raised.
+    SemPost = 32,
+    /// The semaphore in the operand was lowered; `info` has `TRIED` if it did not wait.
+    SemWait = 33,
+    /// A thread reached the barrier in the operand.
+    BarrierEnter = 34,
+    /// A thread left the barrier; `info` is 1 for the thread that is told so.
+    BarrierLeave = 35,
+    /// One-time initialization (`pthread_once`, a C++ static) begins.
+    OnceBegin = 36,
+    /// One-time initialization is done; `info` is 1 if it was given up by an exception.
+    OnceEnd = 37,
+    /// One-time initialization was found done.
+    OncePass = 38,
+    /// What came before is released to whoever takes [`Kind::After`] of the operand.
+    Before = 39,
+    /// What was released at the operand is acquired.
+    After = 40,
+    /// A futex wait begins. More: the expected value.
+    FutexWait = 41,
+    /// A futex wait ended: `info` is a [`Wake`] code, `extra` the thread that woke it.
+    FutexWoken = 42,
+    /// A futex wake; `extra` is how many were woken.
+    FutexWake = 43,
+
+    /// A block of memory at the operand came to be. More: its size.
+    Alloc = 48,
+    /// The block at the operand is freed. Counts as a write of all of it. More: its size.
+    Free = 49,
+    /// The thread sleeps. More: nanoseconds.
+    Sleep = 50,
+    /// The thread yields the processor.
+    Yield = 51,
+    /// A call that may block on the file descriptor in the operand begins.
+    Block = 52,
+    /// The call that began with [`Kind::Block`] is over.
+    Unblock = 53,
+    /// Virtual time jumped. More: nanoseconds since the start of the run.
+    Clock = 54,
+    /// The process is about to exit; `info` is the status.
+    Exit = 55,
+    /// The process forked; the child goes on without raddle.
+    Fork = 56,
+    /// A signal (`info`) was raised or arrived; the operand is the fault address.
+    Signal = 57,
+    /// A region that is meant to be atomic begins, by the user's mark.
+    UnitBegin = 58,
+    /// It ends.
+    UnitEnd = 59,
+    /// In free mode: the next record of this stream happened at this time stamp. More: time stamp counter.
+    Time = 60,
+    /// The running thread goes on as the fiber in the operand.
+    Fiber = 61,
+}
+
+/// In `info` of a plain access: its size in bytes.
+pub const SIZE: u8 = 0x1f;
+/// In `info` of a plain access: through a volatile lvalue.
+pub const VOLATILE: u8 = 0x20;
+/// In `info` of a plain access: of an object's virtual table pointer.
+pub const VPTR: u8 = 0x40;
+/// In `info` of a lock operation: for reading.
+pub const SHARED: u8 = 0x40;
+/// In `info` of a lock operation: by a call that does not wait.
+pub const TRIED: u8 = 0x80;
+/// In `info` of a lock operation: its [`Lock`] code.
+pub const LOCK: u8 = 0x0f;
+
+macro_rules! codes {
+    ($(#[$doc:meta])* $name:ident: $($(#[$vdoc:meta])* $variant:ident = $value:literal),* $(,)?) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "std", serde(rename_all = "kebab-case"))]
+        #[repr(u8)]
+        pub enum $name { $($(#[$vdoc])* $variant = $value),* }
+
+        impl $name {
+            /// The value with this number.
+            #[must_use]
+            pub const fn from_u8(byte: u8) -> Option<Self> {
+                match byte { $($value => Some(Self::$variant),)* _ => None }
+            }
+        }
+    };
+}
+pub(crate) use codes;
+
+codes! {
+    /// Why a thread gave up the turn.
+    Switch:
+    /// There was no thread before.
+    Start = 0,
+    /// The policy chose another one.
+    Preempt = 1,
+    /// It cannot go on.
+    Blocked = 2,
+    /// It has ended.
+    Ended = 3,
+    /// It yielded, or spins.
+    Yielded = 4,
+    /// It was taken away since the thread made no progress; not deterministic.
+    Taken = 5,
+}
+
+codes! {
+    /// What kind of synchronization object.
+    Lock:
+    /// A mutex.
+    Mutex = 1,
+    /// A reader-writer lock.
+    RwLock = 2,
+    /// A spin lock.
+    Spin = 3,
+    /// A condition variable.
+    Cond = 4,
+    /// A semaphore.
+    Semaphore = 5,
+    /// A barrier.
+    Barrier = 6,
+    /// A lock that the program described by annotations.
+    Annotated = 7,
+}
+
+codes! {
+    /// How a wait ended.
+    Wake:
+    /// Somebody woke it.
+    Woken = 0,
+    /// Its time was over.
+    TimedOut = 1,
+    /// For no reason, as POSIX allows.
+    Spurious = 2,
+    /// By a signal handler.
+    Interrupted = 3,
+    /// A futex whose value was not the expected one.
+    Mismatch = 4,
+    /// The thread was cancelled.
+    Cancelled = 5,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_come_back() {
+        let record = Record::new(Kind::Acquire, 0x81, 0x7fff_1234_5678, 9, 0x5555_5555_0001);
+        assert_eq!(record.kind(), Some(Kind::Acquire));
+        assert_eq!((record.info(), record.extra()), (0x81, 9));
+        assert_eq!((record.operand(), record.pc()), (0x7fff_1234_5678, 0x5555_5555_0001));
+    }
+
+    #[test]
+    fn untouched_memory_is_no_record() {
+        assert_eq!(Record::default().kind(), None);
+    }
+}
