@@ -1,1 +1,54 @@
-fn main(){}
+//! raddle: finds the thread order that breaks a program, replays it, and says what is to blame.
+
+mod args;
+mod target;
+mod runtime;
+mod run;
+mod verify;
+mod record;
+mod trace;
+mod clip;
+mod replay;
+mod cc;
+mod doctor;
+mod explain;
+mod say;
+mod shell;
+mod exit;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use args::Command;
+use cc::Driver;
+use exit::Exit;
+
+fn main() -> ExitCode {
+    match args::parse().and_then(|args| dispatch(args.command)) {
+        Ok(exit) => exit.leave(),
+        Err(error) if is_broken_pipe(&error) => Exit::Clean.leave(),
+        Err(error) => {
+            eprintln!("raddle: {error:#}");
+            Exit::Misuse.leave()
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<Exit> {
+    match command {
+        Command::Run(args) => run::run(args),
+        Command::Record(args) => record::record(args),
+        Command::Trace(command) => trace::trace(command),
+        Command::Replay(args) => replay::replay(args),
+        Command::Cc(args) => cc::cc(Driver::C, args),
+        Command::Cxx(args) => cc::cc(Driver::Cxx, args),
+        Command::Doctor(args) => doctor::doctor(args),
+    }
+}
+
+/// Whether whoever read our output has enough of it.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}

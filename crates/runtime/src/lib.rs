@@ -1,1 +1,50 @@
-//! x
+//! The library inside the target.
+//!
+//! It takes the place of `libtsan.so.2`: the compiler's calls before each access, and the
+//! calls to libc that threads talk through, come here. Ground rules, which the rest of the
+//! crate relies on:
+//!
+//! - **One at a time.** Under control a thread touches the [`sched`] and appends to the
+//!   [`lane`] only while it has the turn, or holds the scheduler's lock.
+//! - **Raw system calls.** We interpose libc, so what we need of the kernel goes through
+//!   [`sys`]. Of libc we call only the functions that we replace ([`real`]), and only when
+//!   they will not block.
+//! - **Own memory.** Nothing comes from the target's heap; `alloc` is served by [`heap`].
+//! - **Nothing unwinds** into the target, and no frame of ours is unwound: where the
+//!   target's code may throw or be cancelled below us, the frame is assembly ([`abi::stub`]).
+//! - **No thinking aloud.** Nothing is symbolized, sorted or formatted here. The parent does.
+//! - **Any time.** Every entry point works before the start and after the end: until
+//!   `__tsan_init` has found a plan, and in a forked child, calls go straight to libc.
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
+#[allow(unsafe_code, reason = "system calls")]
+mod sys;
+#[macro_use]
+#[allow(unsafe_code, reason = "ends the process by a system call")]
+mod die;
+#[allow(unsafe_code, reason = "the allocator behind `alloc`")]
+mod heap;
+#[allow(unsafe_code, reason = "a cell behind a lock")]
+mod guarded;
+#[allow(unsafe_code, reason = "thread-local words without a call")]
+mod tls;
+#[allow(unsafe_code, reason = "maps the memory shared with the parent")]
+mod shared;
+#[allow(unsafe_code, reason = "appends to memory shared with the parent")]
+mod lane;
+#[allow(unsafe_code, reason = "walks the loader's list of modules")]
+mod modules;
+#[allow(unsafe_code, reason = "the functions that we replace")]
+mod real;
+mod random;
+#[allow(unsafe_code, reason = "waits for descriptors and threads")]
+mod sched;
+mod hook;
+#[allow(unsafe_code, reason = "the C ABI: what the compiler calls")]
+mod abi;
+#[allow(unsafe_code, reason = "the C ABI: what we replace of libc")]
+mod interpose;
+#[allow(unsafe_code, reason = "start and end of the runtime")]
+mod start;

@@ -116,6 +116,69 @@ pub enum Op {
     Fiber(Addr),
 }
 
+impl Op {
+    /// The kind of record that it came from.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Read(access) if access.range => Kind::ReadRange,
+            Self::Read(_) => Kind::Read,
+            Self::Write(access) if access.range => Kind::WriteRange,
+            Self::Write(_) => Kind::Write,
+            Self::Atomic(atomic) => match atomic.action {
+                AtomicAction::Load => Kind::AtomicLoad,
+                AtomicAction::Store => Kind::AtomicStore,
+                AtomicAction::Update => Kind::AtomicUpdate,
+                AtomicAction::Swap => Kind::AtomicSwap,
+                AtomicAction::Miss => Kind::AtomicMiss,
+            },
+            Self::Fence { .. } => Kind::Fence,
+            Self::Enter { .. } => Kind::Enter,
+            Self::Leave => Kind::Leave,
+            Self::Switch { .. } => Kind::Switch,
+            Self::Choice { .. } => Kind::Choice,
+            Self::Spawn(_) => Kind::Spawn,
+            Self::Begin { .. } => Kind::Begin,
+            Self::End => Kind::End,
+            Self::Join(_) => Kind::Join,
+            Self::Detach(_) => Kind::Detach,
+            Self::Acquire(_) => Kind::Acquire,
+            Self::Release(_) => Kind::Release,
+            Self::Init { .. } => Kind::Init,
+            Self::Destroy { .. } => Kind::Destroy,
+            Self::CondWait { .. } => Kind::CondWait,
+            Self::CondWake { .. } => Kind::CondWake,
+            Self::CondSignal { .. } => Kind::CondSignal,
+            Self::CondBroadcast { .. } => Kind::CondBroadcast,
+            Self::SemPost(_) => Kind::SemPost,
+            Self::SemWait { .. } => Kind::SemWait,
+            Self::BarrierEnter(_) => Kind::BarrierEnter,
+            Self::BarrierLeave(_) => Kind::BarrierLeave,
+            Self::OnceBegin(_) => Kind::OnceBegin,
+            Self::OnceEnd { .. } => Kind::OnceEnd,
+            Self::OncePass(_) => Kind::OncePass,
+            Self::Before(_) => Kind::Before,
+            Self::After(_) => Kind::After,
+            Self::FutexWait { .. } => Kind::FutexWait,
+            Self::FutexWoken { .. } => Kind::FutexWoken,
+            Self::FutexWake { .. } => Kind::FutexWake,
+            Self::Alloc { .. } => Kind::Alloc,
+            Self::Free { .. } => Kind::Free,
+            Self::Sleep { .. } => Kind::Sleep,
+            Self::Yield => Kind::Yield,
+            Self::Block { .. } => Kind::Block,
+            Self::Unblock { .. } => Kind::Unblock,
+            Self::Clock { .. } => Kind::Clock,
+            Self::Exit { .. } => Kind::Exit,
+            Self::Fork => Kind::Fork,
+            Self::Signal { .. } => Kind::Signal,
+            Self::UnitBegin(_) => Kind::UnitBegin,
+            Self::UnitEnd(_) => Kind::UnitEnd,
+            Self::Fiber(_) => Kind::Fiber,
+        }
+    }
+}
+
 /// A plain access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
@@ -213,6 +276,17 @@ pub const fn n_more(kind: Kind) -> usize {
         Kind::Begin => 3,
         _ => 0,
     }
+}
+
+/// Whether an operation of this kind counts as an event wherever events are counted.
+///
+/// All do that a thread performs: accesses, synchronization, entry to and exit from
+/// functions, allocation, sleeps, signals, marks. Those do not by which raddle keeps its
+/// books: who runs ([`Kind::Switch`]), what was chosen ([`Kind::Choice`]), what time it is
+/// ([`Kind::Clock`], [`Kind::Time`]), and payload ([`Kind::More`]).
+#[must_use]
+pub const fn is_event(kind: Kind) -> bool {
+    !matches!(kind, Kind::More | Kind::Switch | Kind::Choice | Kind::Clock | Kind::Time)
 }
 
 /// Turns a stream of records into events.

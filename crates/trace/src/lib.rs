@@ -15,3 +15,14 @@ pub mod event;
 pub mod schedule;
 #[cfg(feature = "std")]
 pub mod run;
+#[cfg(feature = "std")]
+mod checksum;
+#[cfg(feature = "std")]
+pub mod codec;
+#[cfg(feature = "std")]
+#[allow(unsafe_code, reason = "the compiler cannot check that nobody changes a mapped file")]
+mod mapped;
+#[cfg(feature = "std")]
+pub mod file;
+#[cfg(feature = "std")]
+pub mod location;

@@ -1,0 +1,245 @@
+//! An outcome in words, with names from the program.
+
+use std::fmt::Write as _;
+
+use raddle_report::symbols::name::Namer;
+use raddle_trace::control::State;
+use raddle_trace::id::{Pc, Site, ThreadId};
+use raddle_trace::run::Run;
+use raddle_trial::outcome::{Divergence, Doubts, End, Place, ThreadAt, signal_name};
+use raddle_trial::{Execution, Status};
+
+/// What the user is told about how a run ended; empty if there is nothing to tell.
+pub(crate) fn explain(execution: &Execution) -> String {
+    let explainer = Explainer { namer: Namer::new(&execution.run), execution };
+    let mut text = explainer.end();
+    text += &explainer.doubts();
+    text
+}
+
+/// A code address by name, for a run whose modules are known.
+pub(crate) fn site_name(namer: &Namer, run: &Run, site: Site) -> String {
+    match pc_of(run, site) {
+        Some(pc) => namer.site(pc).to_string(),
+        None if site == Site::UNKNOWN => "a place that is not known".to_owned(),
+        None => format!("offset {:#x} of a library that is not loaded", site.offset()),
+    }
+}
+
+/// The address of a site in a run.
+fn pc_of(run: &Run, site: Site) -> Option<Pc> {
+    let is_in = |path: &str| Site::new(path.as_bytes(), site.offset()) == site;
+    let module = run.modules.iter().find(|module| is_in(&module.path))?;
+    Some(Pc(module.base + site.offset()))
+}
+
+struct Explainer<'a> {
+    namer: Namer,
+    execution: &'a Execution,
+}
+
+impl Explainer<'_> {
+    fn end(&self) -> String {
+        match &self.execution.outcome.end {
+            End::Exit { status: 0 } | End::Interrupted => String::new(),
+            End::Exec { status: Status::Exited(0) } => String::new(),
+            End::Exit { status } => format!("exited with status {status}\n"),
+            End::Exec { status } => {
+                format!("replaced itself by another program, which ended with {status}\n")
+            }
+            End::Signal { number, place: None } => {
+                format!("killed by {}\n", signal_name(*number))
+            }
+            End::Signal { number, place: Some(place) } => self.signal(*number, place),
+            End::Assert { message, place } => match message.split_once(": Assertion `") {
+                // The place is told by us, and better.
+                Some((_, rest)) => format!(
+                    "assertion `{} {}\n",
+                    rest.trim_end_matches('.'),
+                    self.at(place)
+                ),
+                None => format!("assertion failed {}: {message}\n", self.at(place)),
+            },
+            End::Deadlock => format!("deadlock\n{}", self.waiting()),
+            End::LostWakeup => format!("lost wake-up\n{}", self.waiting()),
+            End::Livelock { place } => format!(
+                "livelock: after {} steps the program was still busy {}\n{}",
+                self.execution.outcome.n_steps,
+                self.at(place),
+                self.waiting()
+            ),
+            End::Hang { after } => {
+                format!("hang: not done after {} seconds\n{}", after.as_secs_f64(), self.waiting())
+            }
+            End::Diverged(divergence) => self.divergence(divergence),
+            End::UseAfterFree { place } => format!(
+                "use after free {}: the memory at {} was freed\n",
+                self.at(place),
+                self.namer.location(place.addr, 1)
+            ),
+            End::DoubleFree { place } => format!(
+                "double free {}: the block at {} was freed before\n",
+                self.at(place),
+                place.addr
+            ),
+            End::Misuse { message, place } => {
+                format!("{} {}: {message}\n", self.namer.lock(place.addr), self.at(place))
+            }
+            End::Internal { message } => {
+                format!("raddle's runtime gave up: {message}\n")
+            }
+            End::Unattached { status } => format!(
+                "the program ended with {status} before its first instrumented function, so nothing of it was under control\n"
+            ),
+        }
+    }
+
+    fn at(&self, place: &Place) -> String {
+        format!("in {} at {}", self.namer.thread(place.thread), self.namer.site(place.pc))
+    }
+
+    fn signal(&self, number: i32, place: &Place) -> String {
+        let name = signal_name(number);
+        let at = self.at(place);
+        let is_fault = matches!(name.as_str(), "SIGSEGV" | "SIGBUS");
+        if is_fault {
+            format!("{name} {at}, accessing {}\n", place.addr)
+        } else {
+            format!("{name} {at}\n")
+        }
+    }
+
+    /// All threads that have not ended: those that wait in a circle first.
+    fn waiting(&self) -> String {
+        let threads = &self.execution.outcome.threads;
+        let circle = circle(threads);
+        let alive = |thread: &&ThreadAt| !matches!(thread.state, State::Ended | State::Unborn);
+        let in_circle = circle.iter().map(|&ThreadId(number)| &threads[number as usize]);
+        let others = threads.iter().filter(|thread| !circle.contains(&thread.thread));
+        let mut text = String::new();
+        for thread in in_circle.chain(others).filter(alive) {
+            let _ = writeln!(text, "  {}", self.thread(thread));
+        }
+        text
+    }
+
+    fn thread(&self, at: &ThreadAt) -> String {
+        let site = self.namer.site(at.pc);
+        let object = || self.namer.lock(at.object);
+        let what = match at.state {
+            State::Unborn => "has not started".to_owned(),
+            State::Ready => "is running".to_owned(),
+            State::Lock => format!("waits for mutex {}", object()),
+            State::ReadLock => format!("waits to read under rwlock {}", object()),
+            State::WriteLock => format!("waits to write under rwlock {}", object()),
+            State::Cond => format!("waits on condition variable {}", object()),
+            State::Semaphore => format!("waits for semaphore {}", object()),
+            State::Barrier => format!("waits at barrier {}", object()),
+            State::Join => match at.holder {
+                Some((thread, _)) => format!("waits for {} to end", self.namer.thread(thread)),
+                None => "waits for a thread to end".to_owned(),
+            },
+            State::Once => format!("waits for the initialization of {}", object()),
+            State::Futex => format!("waits on futex {}", object()),
+            State::Sleep => "sleeps".to_owned(),
+            State::Descriptor => format!("waits for file descriptor {}", at.object.0 as i32),
+            State::Outside => "is in a call that raddle does not control".to_owned(),
+            State::Ended => "has ended".to_owned(),
+            State::SignalWait => "waits for a signal".to_owned(),
+        };
+        let mut text = format!("{} {what} ({site})", self.namer.thread(at.thread));
+        if let (Some((holder, pc)), true) = (at.holder, at.state != State::Join) {
+            let _ = write!(text, ", held by {}", self.namer.thread(holder));
+            if pc != Pc(0) {
+                let _ = write!(text, " since {}", self.namer.site(pc));
+            }
+        }
+        if let Some(pc) = at.missed {
+            let _ =
+                write!(text, "; a wake-up was sent at {} when nobody waited", self.namer.site(pc));
+        }
+        text
+    }
+
+    fn divergence(&self, divergence: &Divergence) -> String {
+        let Divergence { thread, event, step, expected, seen, pc } = divergence;
+        let seen = match pc {
+            Pc(0) => site_name(&self.namer, &self.execution.run, *seen),
+            pc => self.namer.site(*pc).to_string(),
+        };
+        format!(
+            "the run departed from its schedule at step {step}: {}, at its event {event}, was expected at {} and seen at {seen}\n",
+            self.namer.thread(*thread),
+            site_name(&self.namer, &self.execution.run, *expected),
+        )
+    }
+
+    fn doubts(&self) -> String {
+        let outcome = &self.execution.outcome;
+        let Doubts { nondeterministic, external, overflow } = outcome.doubts;
+        let mut text = String::new();
+        if nondeterministic {
+            text += "  note: a thread spun or blocked where raddle cannot see it and lost its turn, so this run may not repeat\n";
+        }
+        if external && outcome.end.is_failure() {
+            text += "  note: this run depended on what came from outside while it ran\n";
+        }
+        if overflow {
+            text += "  note: more threads or libraries than raddle keeps count of; what is shown has gaps\n";
+        }
+        text
+    }
+}
+
+/// Threads each of which waits for the next, and the last for the first; empty if there are none.
+fn circle(threads: &[ThreadAt]) -> Vec<ThreadId> {
+    let waits_for = |thread: ThreadId| {
+        let at = threads.get(thread.0 as usize)?;
+        let waits = !matches!(at.state, State::Ready | State::Ended | State::Unborn);
+        at.holder.filter(|_| waits).map(|(holder, _)| holder)
+    };
+    for start in threads.iter().map(|at| at.thread) {
+        let mut path = vec![start];
+        while let Some(next) = waits_for(path[path.len() - 1]) {
+            if next == start {
+                return path;
+            }
+            if path.contains(&next) {
+                break;
+            }
+            path.push(next);
+        }
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use raddle_trace::id::Addr;
+
+    use super::*;
+
+    /// The circle among threads of which number n waits for the n-th of `holders`.
+    fn found(holders: &[Option<u32>]) -> Vec<u32> {
+        let threads: Vec<_> = (0..)
+            .zip(holders)
+            .map(|(number, holder)| ThreadAt {
+                thread: ThreadId(number),
+                state: State::Lock,
+                object: Addr(0),
+                pc: Pc(0),
+                holder: holder.map(|holder| (ThreadId(holder), Pc(0))),
+                missed: None,
+                n_steps: 0,
+            })
+            .collect();
+        circle(&threads).into_iter().map(|thread| thread.0).collect()
+    }
+
+    #[test]
+    fn a_circle_leaves_out_who_only_waits_for_it() {
+        assert_eq!(found(&[Some(1), Some(2), Some(1)]), [1, 2]);
+        assert_eq!(found(&[Some(0)]), [0]);
+        assert_eq!(found(&[Some(1), Some(2), None]), [0; 0]);
+    }
+}

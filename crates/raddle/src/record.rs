@@ -1,0 +1,51 @@
+//! `raddle record`: one execution, with all that it does.
+
+use anyhow::Result;
+use raddle_trace::file::{self, Writer};
+use raddle_trial::{Delivery, Output, execute};
+
+use crate::args::RecordArgs;
+use crate::exit::Exit;
+use crate::{clip, run, target};
+
+pub(crate) fn record(args: RecordArgs) -> Result<Exit> {
+    let plan = target::plan(&args.plan)?;
+    let expected = target::expected(&args.expected)?;
+    let (mut launch, program) = target::launch(&args.target)?;
+    target::prepare()?;
+    if let Some(path) = &args.clip {
+        clip::check(path, &plan)?;
+        target::isolate(&mut launch)?;
+    } else if expected.is_some() {
+        launch.stdout = Output::Capture;
+    }
+    let mut writer = Writer::create(&args.output)?;
+    let executed = execute(&launch, &plan, Delivery::Records(&mut writer));
+    let execution = match executed {
+        Ok(execution) if !execution.outcome.end.is_unjudged() => execution,
+        // Nothing worth keeping: an older trace of this name stays as it is.
+        other => {
+            drop(writer);
+            // It may be what could not be written.
+            let _ = std::fs::remove_file(file::unfinished(&args.output));
+            let execution = other?;
+            run::relay(&execution)?;
+            return run::tell(&execution, None, "");
+        }
+    };
+    let summary = writer.finish(&execution.run)?;
+    run::relay(&execution)?;
+    eprintln!(
+        "raddle: {} events in {} bytes: {}",
+        summary.events,
+        summary.bytes,
+        args.output.display()
+    );
+    let mut again = target::again(&args.plan, &args.target);
+    if let Some(path) = &args.clip
+        && let Some(kept) = clip::keep(path, &args.target, &program, &launch, &execution)?
+    {
+        again = kept;
+    }
+    run::tell(&execution, expected.as_ref(), &again)
+}

@@ -1,0 +1,114 @@
+//! `raddle run`: one execution.
+
+use std::io::{self, Write as _};
+
+use anyhow::{Result, bail};
+use raddle_trial::verdict::{Expected, Verdict, judge};
+use raddle_trial::{Delivery, End, Execution, Output, Status, execute, interrupt};
+
+use crate::args::RunArgs;
+use crate::exit::Exit;
+use crate::explain::explain;
+use crate::{clip, say, target, verify};
+
+pub(crate) fn run(args: RunArgs) -> Result<Exit> {
+    let plan = target::plan(&args.plan)?;
+    let expected = target::expected(&args.expected)?;
+    let (mut launch, program) = target::launch(&args.target)?;
+    target::prepare()?;
+    if args.verify {
+        return verify::verify(launch, &plan);
+    }
+    if let Some(path) = &args.clip {
+        clip::check(path, &plan)?;
+        target::isolate(&mut launch)?;
+    } else if expected.is_some() {
+        launch.stdout = Output::Capture;
+    }
+    let delivery = if args.clip.is_some() { Delivery::Schedule } else { Delivery::Nothing };
+    let execution = execute(&launch, &plan, delivery)?;
+    relay(&execution)?;
+    let mut again = target::again(&args.plan, &args.target);
+    if let Some(path) = &args.clip
+        && let Some(kept) = clip::keep(path, &args.target, &program, &launch, &execution)?
+    {
+        again = kept;
+    }
+    tell(&execution, expected.as_ref(), &again)
+}
+
+/// Prints what the target printed, if it was captured.
+pub(crate) fn relay(execution: &Execution) -> Result<()> {
+    let written = |result: io::Result<()>| match result {
+        // The reader has enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    };
+    if let Some(stdout) = &execution.stdout {
+        let mut out = io::stdout().lock();
+        written(out.write_all(&stdout.bytes).and_then(|()| out.flush()))?;
+    }
+    if let Some(stderr) = &execution.stderr {
+        written(io::stderr().lock().write_all(&stderr.bytes))?;
+    }
+    Ok(())
+}
+
+/// Says how a run ended, and which command shows it again if it failed; exits as the
+/// program did, or as the verdict says if something was expected of it.
+pub(crate) fn tell(
+    execution: &Execution,
+    expected: Option<&Expected>,
+    again: &str,
+) -> Result<Exit> {
+    let verdict = judge(execution, expected.unwrap_or(&Expected::default()))?;
+    let mut text = explain(execution);
+    if let (Some(_), Verdict::Fail(failure)) = (expected, &verdict)
+        && !execution.outcome.end.is_failure()
+    {
+        text = format!("{}\n{text}", failure.detail);
+    }
+    let is_pass = verdict == Verdict::Pass;
+    if expected.is_none() || !is_pass {
+        say::news(&text);
+    }
+    if matches!(verdict, Verdict::Fail(_)) {
+        say::again(again);
+    }
+    Ok(match (expected, verdict) {
+        (None, _) | (_, Verdict::Unjudged) => exit(execution),
+        (Some(_), Verdict::Pass) => Exit::Clean,
+        (Some(_), Verdict::Fail(_)) => Exit::Found,
+    })
+}
+
+/// Exits as the program did; with 1 where it would not have exited by itself.
+pub(crate) fn exit(execution: &Execution) -> Exit {
+    let killed = |number: i32| Exit::Status(128u8.saturating_add(number as u8));
+    match execution.outcome.end {
+        End::Exit { status } | End::Exec { status: Status::Exited(status) } => Exit::Status(status),
+        End::Signal { number, .. } | End::Exec { status: Status::Killed(number) } => killed(number),
+        End::Assert { .. } => killed(SIGABRT),
+        End::Deadlock
+        | End::LostWakeup
+        | End::Livelock { .. }
+        | End::Hang { .. }
+        | End::UseAfterFree { .. }
+        | End::DoubleFree { .. }
+        | End::Misuse { .. } => Exit::Found,
+        End::Diverged(_) | End::Internal { .. } | End::Unattached { .. } => Exit::Unjudged,
+        End::Interrupted => killed(interrupt::take().unwrap_or(SIGINT)),
+    }
+}
+
+const SIGINT: i32 = 2;
+/// What a failed assertion ends with.
+const SIGABRT: i32 = 6;
+
+/// Refuses what only works when one thread runs at a time.
+pub(crate) fn needs_control(option: &str, plan: &raddle_trial::Plan) -> Result<()> {
+    if plan.policy().is_none() {
+        bail!("{option} needs threads under control; leave out --policy free");
+    }
+    Ok(())
+}

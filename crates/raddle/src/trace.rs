@@ -1,0 +1,120 @@
+//! `raddle trace`: looking at a trace.
+
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use raddle_report::events;
+use raddle_report::symbols::name::Namer;
+use raddle_trace::event::Op;
+use raddle_trace::file::{Stats, Trace};
+use raddle_trace::id::ThreadId;
+use serde_json::json;
+
+use crate::args::TraceCommand;
+use crate::exit::Exit;
+
+pub(crate) fn trace(command: TraceCommand) -> Result<Exit> {
+    match command {
+        TraceCommand::Stats { trace, json } => stats(&open(&trace)?, json),
+        TraceCommand::Show { trace, thread, from, count, calls } => {
+            let trace = open(&trace)?;
+            let thread = thread.map(|name| thread_named(&trace, &name)).transpose()?;
+            show(&trace, &Wanted { thread, from, count: count.unwrap_or(u64::MAX), calls })
+        }
+        TraceCommand::Export { .. } | TraceCommand::Import { .. } => bail!("not yet"),
+    }
+}
+
+fn open(path: &Path) -> Result<Trace> {
+    let trace = Trace::open(path).with_context(|| path.display().to_string())?;
+    if !trace.complete() {
+        eprintln!(
+            "raddle: {} is unfinished: it holds what happened before the recording was stopped",
+            path.display()
+        );
+    }
+    Ok(trace)
+}
+
+fn stats(trace: &Trace, json: bool) -> Result<Exit> {
+    let stats = trace.stats()?;
+    let mut out = io::stdout().lock();
+    if json {
+        let Stats { events, threads, locations, locks, bytes, complete, kinds: _ } = stats;
+        let object = json!({
+            "schema": "raddle/stats/1",
+            "events": events,
+            "threads": threads,
+            "locations": locations,
+            "locks": locks,
+            "bytes": bytes,
+            "complete": complete,
+        });
+        writeln!(out, "{object}")?;
+        return Ok(Exit::Clean);
+    }
+    let per_event = stats.bytes as f64 / stats.events.max(1) as f64;
+    let run = trace.run();
+    writeln!(out, "command    {}", run.command.join(" "))?;
+    writeln!(out, "ending     {}", run.ending.as_deref().unwrap_or("not known"))?;
+    writeln!(out, "events     {}", stats.events)?;
+    writeln!(out, "threads    {}", stats.threads)?;
+    writeln!(out, "locations  {}", stats.locations)?;
+    writeln!(out, "locks      {}", stats.locks)?;
+    writeln!(out, "bytes      {} ({per_event:.2} per event)", stats.bytes)?;
+    writeln!(out, "complete   {}", if stats.complete { "yes" } else { "no" })?;
+    for (kind, n) in &stats.kinds {
+        writeln!(out, "  {n:>12}  {kind:?}")?;
+    }
+    Ok(Exit::Clean)
+}
+
+/// Which events to show.
+struct Wanted {
+    thread: Option<ThreadId>,
+    from: u64,
+    count: u64,
+    calls: bool,
+}
+
+fn show(trace: &Trace, wanted: &Wanted) -> Result<Exit> {
+    let mut namer = Namer::new(trace.run());
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut n_shown = 0;
+    for (seq, event) in (0..).zip(trace.events()) {
+        if n_shown == wanted.count {
+            break;
+        }
+        let event = event?;
+        namer.push(seq, &event);
+        let is_call = matches!(event.op, Op::Enter { .. } | Op::Leave);
+        let is_wanted = seq >= wanted.from
+            && (wanted.calls || !is_call)
+            && wanted.thread.is_none_or(|thread| thread == event.thread);
+        if is_wanted {
+            writeln!(out, "{}", events::line(&namer, seq, &event))?;
+            n_shown += 1;
+        }
+    }
+    out.flush()?;
+    for complaint in namer.symbols().complaints() {
+        eprintln!("raddle: {complaint}");
+    }
+    Ok(Exit::Clean)
+}
+
+/// The thread that a name or a number means.
+fn thread_named(trace: &Trace, name: &str) -> Result<ThreadId> {
+    let threads = &trace.run().threads;
+    if let Some(thread) = threads.iter().find(|thread| thread.name == name) {
+        return Ok(thread.id);
+    }
+    match name.parse() {
+        Ok(number) if threads.iter().any(|thread| thread.id.0 == number) => Ok(ThreadId(number)),
+        _ => {
+            let names: Vec<_> = threads.iter().map(|thread| thread.name.as_str()).collect();
+            bail!("the trace has no thread {name}; it has {}", names.join(", "))
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! The commands, as their users see them: what they print where, and how they exit.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// A directory with one compiled program in it, to call raddle from.
+struct Place {
+    directory: TempDir,
+}
+
+impl Place {
+    fn new(source: &str) -> Self {
+        let place = Self { directory: TempDir::new().expect("a directory") };
+        fs::write(place.path("program.c"), source).expect("a file");
+        let status = Command::new("gcc")
+            .args(["-g", "-O1", "-fsanitize=thread", "-pthread", "-o", "program", "program.c"])
+            .current_dir(place.directory.path())
+            .status()
+            .expect("gcc");
+        assert!(status.success());
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn raddle(&self, line: &str) -> Ran {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
+        command.args(line.split_whitespace()).current_dir(self.directory.path());
+        Ran::from(command.output().expect("raddle"))
+    }
+}
+
+/// What a command has done.
+#[derive(Debug)]
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Ran {
+    #[track_caller]
+    fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self
+    }
+
+    #[track_caller]
+    fn prints(self, text: &str) -> Self {
+        assert_eq!(self.stdout, text, "{self:?}");
+        self
+    }
+
+    #[track_caller]
+    fn says(self, words: &str) -> Self {
+        assert!(self.stderr.contains(words), "«{words}» is not in: {self:?}");
+        self
+    }
+
+    #[track_caller]
+    fn says_nothing(self) -> Self {
+        assert_eq!(self.stderr, "");
+        self
+    }
+
+    #[track_caller]
+    fn json(self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// A program that does `body` in `main`; `other` may be the body of a second thread.
+fn program(other: &str, body: &str) -> Place {
+    Place::new(&format!(
+        "
+        #define _GNU_SOURCE
+        #include <assert.h>
+        #include <pthread.h>
+        #include <signal.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <unistd.h>
+        pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
+        pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+        int shared;
+        static void *other(void *p) {{ {other} return p; }}
+        int main(int argc, char **argv) {{
+            (void)argc; (void)argv;
+            pthread_t thread;
+            pthread_create(&thread, 0, other, 0);
+            {body}
+            pthread_join(thread, 0);
+            return 0;
+        }}"
+    ))
+}
+
+/// A seed under which the program ends as wanted.
+fn seed(place: &Place, code: i32) -> u64 {
+    let ends = |seed: &u64| place.raddle(&format!("run --seed {seed} -- ./program")).code == Some(code);
+    (0..200).find(ends).expect("one of many seeds")
+}
+
+#[test]
+fn a_run_exits_as_the_program_does() {
+    let place = program("", r#"puts("hello"); if (argc > 1) exit(atoi(argv[1]));"#);
+    place.raddle("run -- ./program").exits(0).prints("hello\n").says_nothing();
+    place.raddle("run ./program 7").exits(7).prints("hello\n").says("exited with status 7");
+}
+
+#[test]
+fn a_signal_is_told_with_its_place() {
+    let place = program("", "*(volatile int *)8 = 1;");
+    place.raddle("run -- ./program").exits(128 + 11).says("SIGSEGV in main at program.c");
+    let place = program("", "kill(getpid(), SIGKILL);");
+    place.raddle("run -- ./program").exits(128 + 9).says("SIGKILL");
+}
+
+#[test]
+fn a_failed_assertion_is_told() {
+    let place = program("", "assert(argc == 2);");
+    let ran = place.raddle("run --seed 3 -- ./program").exits(128 + 6);
+    ran.says("assertion `argc == 2' failed in main at program.c:")
+        .says("show it again: raddle run --policy random --seed 3 -- ./program");
+}
+
+const CROSSED: (&str, &str) = (
+    "pthread_mutex_lock(&second); pthread_mutex_lock(&first);
+     pthread_mutex_unlock(&first); pthread_mutex_unlock(&second);",
+    "pthread_mutex_lock(&first); pthread_mutex_lock(&second);
+     pthread_mutex_unlock(&second); pthread_mutex_unlock(&first);",
+);
+
+#[test]
+fn a_deadlock_names_the_circle() {
+    let place = program(CROSSED.0, CROSSED.1);
+    let seed = seed(&place, 1);
+    let ran = place.raddle(&format!("run --seed {seed} -- ./program")).exits(1);
+    ran.says("deadlock")
+        .says("main waits for mutex second (program.c:")
+        .says("held by main/1 since program.c:")
+        .says("main/1 waits for mutex first");
+}
+
+#[test]
+fn a_lost_wake_up_is_named() {
+    let place = program(
+        "pthread_cond_signal(&changed);",
+        "pthread_mutex_lock(&first); pthread_cond_wait(&changed, &first);",
+    );
+    let seed = seed(&place, 1);
+    let ran = place.raddle(&format!("run --seed {seed} -- ./program")).exits(1);
+    ran.says("lost wake-up")
+        .says("main waits on condition variable changed")
+        .says("a wake-up was sent at program.c:");
+}
+
+#[test]
+fn a_hang_ends_in_time_and_says_where() {
+    let place = program("", "for (;;) shared++;");
+    let start = Instant::now();
+    let ran = place.raddle("run --timeout 1 --max-steps 0 -- ./program").exits(1);
+    assert!(start.elapsed() < Duration::from_secs(20));
+    ran.says("hang: not done after 1 seconds").says("main is running (program.c:");
+}
+
+#[test]
+fn a_livelock_is_told_by_its_steps() {
+    let place = program("", "for (;;) shared++;");
+    place.raddle("run --max-steps 100000 -- ./program").exits(1).says("livelock: after 1");
+}
+
+#[test]
+fn expectations_make_the_verdict() {
+    let place = program("", r#"puts("one"); exit(3);"#);
+    fs::write(place.path("one"), "one\n").expect("a file");
+    fs::write(place.path("two"), "two\n").expect("a file");
+    place.raddle("run --expect-exit 3 -- ./program").exits(0).prints("one\n").says_nothing();
+    place.raddle("run --expect-exit 4 -- ./program").exits(1).says("exit 3, expected 4");
+    place.raddle("run --expect-exit 3 --expect-stdout one -- ./program").exits(0);
+    place
+        .raddle("run --expect-exit 3 --expect-stdout two -- ./program")
+        .exits(1)
+        .says("line 1 of the output is «one», expected «two»");
+    place.raddle("run --oracle true -- ./program").exits(0);
+    place.raddle("run --oracle false -- ./program").exits(1).says("`false` says no");
+}
+
+#[test]
+fn input_and_environment_reach_the_program() {
+    let place = program(
+        "",
+        r#"char line[9]; puts(fgets(line, 9, stdin)); puts(getenv("GREETING"));"#,
+    );
+    fs::write(place.path("input"), "typed").expect("a file");
+    place
+        .raddle("run --stdin input --env GREETING=hi -- ./program")
+        .exits(0)
+        .prints("typed\nhi\n");
+}
+
+#[test]
+fn two_runs_of_a_seed_do_the_same() {
+    let place = program("shared++;", "shared++; free(malloc(10));");
+    for policy in ["random", "pct", "pos", "rr"] {
+        place
+            .raddle(&format!("run --verify --policy {policy} --seed 5 -- ./program"))
+            .exits(0)
+            .says("both runs did the same");
+    }
+    place.raddle("run --verify --policy free -- ./program").exits(2).says("--policy free");
+}
+
+#[test]
+fn a_difference_between_two_runs_is_located() {
+    // The second run finds the file that the first one left.
+    let place = program("", r#"if (access("left", F_OK)) fopen("left", "w"); else shared++;"#);
+    let ran = place.raddle("run --verify -- ./program").exits(125);
+    ran.says("differ at event").says("program.c:");
+}
+
+#[test]
+fn a_recorded_run_can_be_looked_at() {
+    let place = program("shared = 1;", "shared = 2;");
+    place.raddle("record -o trace -- ./program").exits(0).prints("").says("events in");
+    let stats = place.raddle("trace stats --json trace").exits(0).json();
+    assert_eq!(stats["schema"], "raddle/stats/1");
+    assert_eq!(stats["threads"], 2);
+    assert_eq!(stats["complete"], true);
+    assert!(stats["events"].as_u64() > Some(5));
+    let shown = place.raddle("trace show trace").exits(0).stdout;
+    assert!(shown.contains("writes 4 bytes of shared"), "{shown}");
+    let other = place.raddle("trace show --thread main/1 trace").exits(0).stdout;
+    assert!(other.lines().all(|line| line.contains("main/1")), "{other}");
+    let three = place.raddle("trace show --from 2 --count 3 trace").exits(0).stdout;
+    assert_eq!(three.lines().count(), 3);
+    place.raddle("trace show --thread nobody trace").exits(2).says("main, main/1");
+    let text = place.raddle("trace export --format std trace").exits(0).stdout;
+    assert!(text.contains("|fork("), "{text}");
+    fs::write(place.path("text"), text).expect("a file");
+    place.raddle("trace import -o back text").exits(0);
+    place.raddle("trace stats back").exits(0);
+}
+
+#[test]
+fn a_killed_run_is_recorded_to_its_last_event() {
+    let place = program("", "for (volatile int i = 0; i < 50000; i++); kill(getpid(), SIGKILL);");
+    place.raddle("record -o trace -- ./program").exits(128 + 9);
+    let stats = place.raddle("trace stats --json trace").exits(0).json();
+    assert!(stats["events"].as_u64() >= Some(100_000), "{stats}");
+}
+
+#[test]
+fn a_free_run_is_recorded_too() {
+    let place = program("shared = 1;", "shared = 2;");
+    place.raddle("record --policy free --delay 0.5:10 -o trace -- ./program").exits(0);
+    let stats = place.raddle("trace stats --json trace").exits(0).json();
+    assert_eq!(stats["threads"], 2);
+}
+
+#[test]
+fn a_clip_replays() {
+    let place = program(CROSSED.0, CROSSED.1);
+    let seed = seed(&place, 1);
+    place
+        .raddle(&format!("run --seed {seed} --clip clip -- ./program"))
+        .exits(1)
+        .says("deadlock")
+        .says("show it again: raddle replay clip");
+    place.raddle("replay clip").exits(0).says("deadlock");
+    let replay = place.raddle("replay --times 20 --json clip").exits(0).json();
+    assert_eq!(replay["schema"], "raddle/replay/1");
+    assert_eq!((&replay["times"], &replay["reproduced"]), (&20.into(), &20.into()));
+    assert_eq!(replay["diverged"], 0);
+}
+
+#[test]
+fn a_clip_brings_its_input() {
+    let place = program("", "char line[9]; puts(fgets(line, 9, stdin));");
+    fs::write(place.path("input"), "typed").expect("a file");
+    place.raddle("run --stdin input --clip clip -- ./program").exits(0).prints("typed\n");
+    fs::remove_file(place.path("input")).expect("own");
+    place.raddle("replay clip").exits(0).prints("typed\n");
+}
+
+#[test]
+fn a_replay_that_departs_says_where() {
+    // What the program does depends on a file that changes in between.
+    let place = program(
+        "",
+        r#"if (access("changed", F_OK) == 0) { pthread_mutex_lock(&second); shared++; }
+           pthread_mutex_lock(&first); pthread_mutex_unlock(&first);"#,
+    );
+    place.raddle("run --seed 1 --clip clip -- ./program").exits(0);
+    fs::write(place.path("changed"), "").expect("a file");
+    let ran = place.raddle("replay clip").exits(125);
+    ran.says("departed from its schedule").says("program.c:");
+}
+
+#[test]
+fn another_outcome_is_not_a_reproduction() {
+    let place = program("", r#"if (access("changed", F_OK) == 0) exit(9);"#);
+    place.raddle("run --policy rr --clip clip -- ./program").exits(0);
+    fs::write(place.path("changed"), "").expect("a file");
+    let code = place.raddle("replay clip").code;
+    assert!(matches!(code, Some(1 | 125)), "{code:?}");
+}
+
+#[test]
+fn a_source_file_is_compiled_once() {
+    let place = program("", r#"puts("compiled");"#);
+    place.raddle("run -- program.c").exits(0).prints("compiled\n").says_nothing();
+    place.raddle("run program.c").exits(0).prints("compiled\n").says_nothing();
+    place.raddle("run --clip clip -- program.c").exits(0);
+    place.raddle("replay clip").exits(0).prints("compiled\n");
+}
+
+#[test]
+fn raddle_cc_makes_a_fit_program() {
+    for compiler in ["gcc", "clang"] {
+        if Command::new(compiler).arg("--version").output().is_err() {
+            continue;
+        }
+        let place = program("", r#"puts("built");"#);
+        let status = Command::new(env!("CARGO_BIN_EXE_raddle"))
+            .args(["cc", "-pthread", "-o", "built", "program.c"])
+            .env("RADDLE_CC", compiler)
+            .current_dir(place.directory.path())
+            .status()
+            .expect("raddle");
+        assert!(status.success());
+        place.raddle("doctor ./built").exits(0);
+        place.raddle("run -- ./built").exits(0).prints("built\n");
+    }
+}
+
+#[test]
+fn a_target_does_not_outlive_raddle() {
+    let place = program("", r#"printf("%d\n", getpid()); fflush(stdout); for (;;) shared++;"#);
+    let mut raddle = Command::new(env!("CARGO_BIN_EXE_raddle"))
+        .args(["run", "--max-steps", "0", "--", "./program"])
+        .current_dir(place.directory.path())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("raddle");
+    let mut line = String::new();
+    let mut stdout = std::io::BufReader::new(raddle.stdout.take().expect("piped"));
+    std::io::BufRead::read_line(&mut stdout, &mut line).expect("a line");
+    raddle.kill().expect("own");
+    raddle.wait().expect("own");
+    let state = || fs::read_to_string(format!("/proc/{}/stat", line.trim()));
+    let is_gone = || state().map_or(true, |stat| stat.contains(") Z "));
+    let start = Instant::now();
+    while !is_gone() {
+        assert!(start.elapsed() < Duration::from_secs(10), "the target lives on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,9 @@
+// Covers: an exception that leaves a thread: std::terminate, SIGABRT.
+// Outcome: signal SIGABRT
+#include <stdexcept>
+#include <thread>
+
+int main()
+{
+    std::thread([] { throw std::runtime_error("nobody catches this"); }).join();
+}

@@ -1,0 +1,47 @@
+// Covers: getrandom, getentropy, arc4random, rand, random, rand_r, drand48, /dev/urandom.
+// Outcome: exit 0
+//
+// Different numbers each time they are asked for; under a seed, the same ones in each run.
+#define _GNU_SOURCE
+#include <assert.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+static void *draw(void *argument)
+{
+    unsigned char *bytes = argument;
+    assert(getrandom(bytes, 16, 0) == 16);
+    assert(getentropy(bytes + 16, 16) == 0);
+    arc4random_buf(bytes + 32, 16);
+    assert(arc4random_uniform(10) < 10);
+    assert(rand() >= 0 && random() >= 0 && drand48() < 1.0);
+    unsigned seed = 5, same = 5;
+    assert(rand_r(&seed) == rand_r(&same));
+    int device = open("/dev/urandom", O_RDONLY);
+    assert(device >= 0 && read(device, bytes + 48, 16) == 16 && close(device) == 0);
+    return NULL;
+}
+
+int main(void)
+{
+    static unsigned char bytes[3][64];
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++)
+        assert(pthread_create(&threads[i], NULL, draw, bytes[i]) == 0);
+    for (int i = 0; i < 3; i++)
+        assert(pthread_join(threads[i], NULL) == 0);
+    for (int i = 0; i < 12; i++)
+        for (int j = 0; j < i; j++)
+            assert(memcmp(&bytes[0][0] + 16 * i, &bytes[0][0] + 16 * j, 16) != 0);
+    srand(1);
+    int first = rand();
+    srand(1);
+    assert(rand() == first);
+    printf("%02x %02x\n", bytes[0][0], bytes[2][32]);
+    return 0;
+}

@@ -1,0 +1,23 @@
+// Covers: a `static mut` that two threads change: a lost update, found by an assertion.
+// Outcome: exit 0 | exit 101
+// Must: exit 101
+
+use std::thread;
+
+static mut TOTAL: u32 = 0;
+
+fn add() {
+    for _ in 0..10 {
+        // SAFETY: none: that is the bug.
+        unsafe { TOTAL += 1 };
+    }
+}
+
+fn main() {
+    let threads = [thread::spawn(add), thread::spawn(add)];
+    for handle in threads {
+        handle.join().unwrap();
+    }
+    // SAFETY: the threads are joined.
+    assert_eq!(unsafe { TOTAL }, 20);
+}

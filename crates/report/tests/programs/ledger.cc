@@ -1,0 +1,5 @@
+#include "ledger.h"
+
+namespace books {
+Ledger::Ledger() : total(0), entries() {}
+} // namespace books

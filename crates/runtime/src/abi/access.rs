@@ -1,0 +1,192 @@
+//! Plain accesses: the path that everything else must not slow down.
+//!
+//! Without a trace an access is a countdown, six instructions with the return: the mode,
+//! its branch, where the thread's words are, the countdown, its branch. With a trace
+//! follow the two stores of a record, the cursor, and the check for the chunk's end.
+//! Everything else happens in [`crate::hook::slow_access`].
+
+use core::arch::naked_asm;
+
+use raddle_trace::record::{Kind, VOLATILE, VPTR};
+
+use super::stub::slow_access;
+use crate::{lane, shared, tls};
+
+/// The body of an access callback: the address in rdi; `$head` the record's first word
+/// without the address.
+macro_rules! access {
+    ($head:expr) => {
+        naked_asm!(
+            "cmp byte ptr [rip + {mode}], {count}",
+            "jne 2f",
+            "mov rax, qword ptr [rip + raddle_tls@GOTTPOFF]",
+            "sub qword ptr fs:[rax + {countdown}], 1",
+            "js 3f",
+            "ret",
+            "2:",
+            "cmp byte ptr [rip + {mode}], {trace}",
+            "jne 3f",
+            "mov rax, qword ptr [rip + raddle_tls@GOTTPOFF]",
+            "sub qword ptr fs:[rax + {countdown}], 1",
+            "js 3f",
+            "mov rdx, qword ptr fs:[rax + {lane}]",
+            "mov rcx, qword ptr [rdx]",
+            // A wild pointer must not spill into the kind.
+            "shl rdi, 16",
+            "shr rdi, 16",
+            "movabs r8, {head}",
+            "or r8, rdi",
+            "mov qword ptr [rcx], r8",
+            "mov r8, qword ptr [rsp]",
+            "mov qword ptr [rcx + 8], r8",
+            "add rcx, 16",
+            "mov qword ptr [rdx], rcx",
+            "cmp rcx, qword ptr [rdx + 8]",
+            "jae {full}",
+            "ret",
+            "3:",
+            "movabs rsi, {head}",
+            "mov rdx, qword ptr [rsp]",
+            "jmp {slow}",
+            mode = sym shared::MODE,
+            count = const shared::COUNT,
+            trace = const shared::TRACE,
+            countdown = const tls::COUNTDOWN,
+            lane = const tls::LANE,
+            head = const $head,
+            full = sym lane::full,
+            slow = sym slow_access,
+        )
+    };
+}
+
+macro_rules! accesses {
+    ($($name:ident => $kind:ident, $info:expr;)*) => {$(
+        /// See the module.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub(crate) extern "C" fn $name() {
+            access!(head(Kind::$kind, $info))
+        }
+    )*};
+}
+
+/// A record's first word without the address.
+const fn head(kind: Kind, info: u8) -> u64 {
+    (kind as u64) << 56 | (info as u64) << 48
+}
+
+const _: () = assert!(core::mem::offset_of!(raddle_trace::control::Lane, cursor) == 0);
+const _: () = assert!(core::mem::offset_of!(raddle_trace::control::Lane, limit) == 8);
+
+accesses! {
+    __tsan_read1 => Read, 1;
+    __tsan_read2 => Read, 2;
+    __tsan_read4 => Read, 4;
+    __tsan_read8 => Read, 8;
+    __tsan_read16 => Read, 16;
+    __tsan_write1 => Write, 1;
+    __tsan_write2 => Write, 2;
+    __tsan_write4 => Write, 4;
+    __tsan_write8 => Write, 8;
+    __tsan_write16 => Write, 16;
+    __tsan_unaligned_read1 => Read, 1;
+    __tsan_unaligned_read2 => Read, 2;
+    __tsan_unaligned_read4 => Read, 4;
+    __tsan_unaligned_read8 => Read, 8;
+    __tsan_unaligned_read16 => Read, 16;
+    __tsan_unaligned_write1 => Write, 1;
+    __tsan_unaligned_write2 => Write, 2;
+    __tsan_unaligned_write4 => Write, 4;
+    __tsan_unaligned_write8 => Write, 8;
+    __tsan_unaligned_write16 => Write, 16;
+    __tsan_volatile_read1 => Read, 1 | VOLATILE;
+    __tsan_volatile_read2 => Read, 2 | VOLATILE;
+    __tsan_volatile_read4 => Read, 4 | VOLATILE;
+    __tsan_volatile_read8 => Read, 8 | VOLATILE;
+    __tsan_volatile_read16 => Read, 16 | VOLATILE;
+    __tsan_volatile_write1 => Write, 1 | VOLATILE;
+    __tsan_volatile_write2 => Write, 2 | VOLATILE;
+    __tsan_volatile_write4 => Write, 4 | VOLATILE;
+    __tsan_volatile_write8 => Write, 8 | VOLATILE;
+    __tsan_volatile_write16 => Write, 16 | VOLATILE;
+    __tsan_unaligned_volatile_read1 => Read, 1 | VOLATILE;
+    __tsan_unaligned_volatile_read2 => Read, 2 | VOLATILE;
+    __tsan_unaligned_volatile_read4 => Read, 4 | VOLATILE;
+    __tsan_unaligned_volatile_read8 => Read, 8 | VOLATILE;
+    __tsan_unaligned_volatile_read16 => Read, 16 | VOLATILE;
+    __tsan_unaligned_volatile_write1 => Write, 1 | VOLATILE;
+    __tsan_unaligned_volatile_write2 => Write, 2 | VOLATILE;
+    __tsan_unaligned_volatile_write4 => Write, 4 | VOLATILE;
+    __tsan_unaligned_volatile_write8 => Write, 8 | VOLATILE;
+    __tsan_unaligned_volatile_write16 => Write, 16 | VOLATILE;
+    __tsan_vptr_read => Read, 8 | VPTR;
+}
+
+/// Both in one call: the read first, then the write. clang can emit it for `x = x + 1`.
+macro_rules! read_writes {
+    ($($name:ident => $bytes:expr;)*) => {$(
+        /// See the module.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub(crate) extern "C" fn $name() {
+            naked_asm!(
+                "push rdi",
+                "mov rdx, qword ptr [rsp + 8]",
+                "movabs rsi, {read}",
+                "call {slow}",
+                "pop rdi",
+                "mov rdx, qword ptr [rsp]",
+                "movabs rsi, {write}",
+                "jmp {slow}",
+                read = const head(Kind::Read, $bytes),
+                write = const head(Kind::Write, $bytes),
+                slow = sym slow_access,
+            )
+        }
+    )*};
+}
+
+read_writes! {
+    __tsan_read_write1 => 1;
+    __tsan_read_write2 => 2;
+    __tsan_read_write4 => 4;
+    __tsan_read_write8 => 8;
+    __tsan_read_write16 => 16;
+    __tsan_unaligned_read_write2 => 2;
+    __tsan_unaligned_read_write4 => 4;
+    __tsan_unaligned_read_write8 => 8;
+    __tsan_unaligned_read_write16 => 16;
+}
+
+/// The `_pc` variants, where the program names the place: the second argument replaces the
+/// return address.
+macro_rules! accesses_at {
+    ($($name:ident => $kind:ident, $info:expr;)*) => {$(
+        /// See the module.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub(crate) extern "C" fn $name() {
+            naked_asm!(
+                "mov rdx, rsi",
+                "movabs rsi, {head}",
+                "jmp {slow}",
+                head = const head(Kind::$kind, $info),
+                slow = sym slow_access,
+            )
+        }
+    )*};
+}
+
+accesses_at! {
+    __tsan_read1_pc => Read, 1;
+    __tsan_read2_pc => Read, 2;
+    __tsan_read4_pc => Read, 4;
+    __tsan_read8_pc => Read, 8;
+    __tsan_read16_pc => Read, 16;
+    __tsan_write1_pc => Write, 1;
+    __tsan_write2_pc => Write, 2;
+    __tsan_write4_pc => Write, 4;
+    __tsan_write8_pc => Write, 8;
+    __tsan_write16_pc => Write, 16;
+}

@@ -1,0 +1,73 @@
+//! A value behind a lock that parks by futex and never calls libc.
+
+use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use crate::sys;
+
+/// A value that one thread uses at a time.
+pub(crate) struct Guarded<T> {
+    /// 0 free, 1 taken, 2 taken and somebody waits.
+    word: AtomicU32,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached only through the lock.
+unsafe impl<T: Send> Sync for Guarded<T> {}
+
+impl<T> Guarded<T> {
+    /// A free one.
+    pub(crate) const fn new(value: T) -> Self {
+        Self { word: AtomicU32::new(0), value: UnsafeCell::new(value) }
+    }
+
+    /// Waits for the value.
+    pub(crate) fn lock(&self) -> Guard<'_, T> {
+        if self.word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            while self.word.swap(2, Ordering::Acquire) != 0 {
+                sys::futex_wait(&self.word, 2, None, false);
+            }
+        }
+        Guard { owner: self }
+    }
+
+    /// The value, if it is free now.
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
+        self.word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        Some(Guard { owner: self })
+    }
+
+    /// Makes it free whoever had it: in a forked child, where that thread does not exist.
+    pub(crate) fn break_lock(&self) {
+        self.word.store(0, Ordering::Release);
+    }
+}
+
+/// The right to use the value.
+pub(crate) struct Guard<'a, T> {
+    owner: &'a Guarded<T>,
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: we hold the lock.
+        unsafe { &*self.owner.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: we hold the lock.
+        unsafe { &mut *self.owner.value.get() }
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    fn drop(&mut self) {
+        if self.owner.word.swap(0, Ordering::Release) == 2 {
+            sys::futex_wake(&self.owner.word, false);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What happens at an event, whoever reports it.
+//!
+//! The ABI and the interposed functions are tables and one-liners; they all come here.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use raddle_trace::control::{LANES_MAX, OVERFLOW};
+use raddle_trace::record::{Kind, LOW, Record, SIZE, Wake};
+
+use crate::random::Random;
+use crate::sched::thread::{NEVER, Wait};
+use crate::sched::{self, SCHED};
+use crate::{lane, shared, sys, tls};
+
+/// The running thread, if it is under control and not inside the runtime.
+#[inline]
+pub(crate) fn me() -> Option<u32> {
+    if shared::controlled() && tls::get(tls::QUIET) == 0 { tls::thread() } else { None }
+}
+
+/// Whether threads run free and are recorded.
+#[inline]
+pub(crate) fn free() -> bool {
+    shared::mode() == shared::FREE && tls::get(tls::QUIET) == 0
+}
+
+/// Where the program called the interposed function that is going on.
+#[inline]
+pub(crate) fn caller() -> u64 {
+    tls::get(tls::CALLER)
+}
+
+/// The access path when it cannot go on by itself. `head` is the record's first word
+/// without the address.
+pub(crate) extern "C" fn slow_access(addr: u64, head: u64, pc: u64) {
+    if let Some(me) = me() {
+        let record = Record { head: head | addr & LOW, tail: pc };
+        let write = record.kind() == Some(Kind::Write);
+        let bytes = u64::from(record.info() & SIZE);
+        spin_or_work(me, addr, bytes, write, pc);
+        about_to(me, addr, write);
+        sched::visible(me, pc, Wait::Nothing, NEVER, false);
+        after_step(me);
+        if shared::mode() == shared::TRACE {
+            lane::append(record);
+        }
+    } else if free() {
+        free_delay();
+        free_append(Record { head: head | addr & LOW, tail: pc }, &[]);
+    }
+}
+
+/// A library function is about to read or write a range.
+pub(crate) fn range(addr: u64, bytes: u64, write: bool, pc: u64) {
+    if bytes == 0 || in_runtime(pc) {
+        return;
+    }
+    let kind = if write { Kind::WriteRange } else { Kind::ReadRange };
+    if let Some(me) = me() {
+        // A step like any other; from inside libc no place to stop at.
+        let countdown = tls::get(tls::COUNTDOWN) as i64;
+        if tls::get(tls::TURN) == 1 && (countdown > 0 || !from_program(pc)) {
+            tls::set(tls::COUNTDOWN, (countdown - 1).max(0) as u64);
+        } else {
+            about_to(me, addr, write);
+            sched::visible(me, pc, Wait::Nothing, NEVER, false);
+            after_step(me);
+        }
+        record(kind, 0, addr, 0, pc, &[bytes]);
+    } else if free() {
+        free_delay();
+        free_append(Record::new(kind, 0, addr, 0, pc), &[bytes]);
+    }
+}
+
+/// A thread without steps left reads again: if it does nothing else it spins, and others
+/// go first.
+fn spin_or_work(me: u32, addr: u64, bytes: u64, write: bool, pc: u64) {
+    let mut sched = SCHED.lock();
+    let spin = &mut sched.threads[me as usize].spin;
+    if write {
+        spin.work();
+        return;
+    }
+    let value = peek(addr, bytes);
+    if spin.read(pc, addr, value) {
+        drop(sched);
+        sched::yield_turn(me, pc);
+    }
+}
+
+/// Notes a read of an atomic; true if the thread spins on it.
+pub(crate) fn spins(me: u32, pc: u64, addr: u64, value: u64) -> bool {
+    SCHED.lock().threads[me as usize].spin.read(pc, addr, value)
+}
+
+/// Notes that the thread does something.
+pub(crate) fn works(me: u32) {
+    SCHED.lock().threads[me as usize].spin.work();
+}
+
+/// What memory holds, of up to 8 bytes; 0 where it cannot be read.
+fn peek(addr: u64, bytes: u64) -> u64 {
+    let mut value = [0u8; 8];
+    // By the kernel, since the program's pointer may be wild.
+    sys::read_own_memory(addr, &mut value[..bytes.min(8) as usize]);
+    u64::from_le_bytes(value)
+}
+
+/// Tells the policy what the thread will touch.
+pub(crate) fn about_to(me: u32, addr: u64, write: bool) {
+    SCHED.lock().threads[me as usize].access = (addr, write);
+}
+
+/// A visible synchronization operation: returns when it may be performed.
+pub(crate) fn sync(me: u32, pc: u64, wait: Wait, deadline: u64) -> Wake {
+    works(me);
+    let wake = sched::visible(me, pc, wait, deadline, true);
+    after_step(me);
+    wake
+}
+
+/// What is due once a thread has the turn: signals that were put off, cancellation that may
+/// strike anywhere.
+fn after_step(me: u32) {
+    if tls::get(tls::SIGNALS) != 0 {
+        crate::interpose::signal::deliver();
+    }
+    let sched = SCHED.lock();
+    let thread = &sched.threads[me as usize];
+    if thread.cancelled && thread.cancel_anywhere && !thread.uncancellable {
+        tls::set(tls::CANCEL, 1);
+    }
+}
+
+/// Whether events are recorded at all.
+pub(crate) fn recording() -> bool {
+    matches!(shared::mode(), shared::TRACE | shared::FREE)
+}
+
+/// Records an event of the running thread, if events are recorded.
+pub(crate) fn record(kind: Kind, info: u8, operand: u64, extra: u16, pc: u64, more: &[u64]) {
+    match shared::mode() {
+        shared::TRACE if tls::get(tls::QUIET) == 0 && tls::get(tls::TURN) == 1 => {
+            lane::append_all(kind, info, operand, extra, pc, more);
+        }
+        shared::FREE if tls::get(tls::QUIET) == 0 => free_append(Record::new(kind, info, operand, extra, pc), more),
+        _ => {}
+    }
+}
+
+fn free_append(record: Record, more: &[u64]) {
+    if tls::get(tls::LANE) == 0 {
+        return;
+    }
+    lane::append_all(Kind::Time, 0, 0, 0, 0, &[time_stamp()]);
+    lane::append(record);
+    for &payload in more {
+        lane::append(Record::more(payload));
+    }
+}
+
+fn time_stamp() -> u64 {
+    // The counter runs at the same pace on all processors of any machine of the last decade.
+    core::hint::black_box(crate::abi::time_stamp())
+}
+
+/// In free mode: sometimes waits a little, so that other threads get ahead.
+pub(crate) fn free_delay() {
+    let plan = &shared::control().plan;
+    let probability = plan.delay_probability.load(Ordering::Relaxed);
+    if probability == 0 {
+        return;
+    }
+    let mut random = Random::from_state(tls::get(tls::RANDOM));
+    let strikes = (random.next() as u32) < probability;
+    let us = 1 + random.below(u64::from(plan.delay_us_max.load(Ordering::Relaxed).max(1)));
+    tls::set(tls::RANDOM, random.state());
+    if strikes {
+        sys::sleep_us(us);
+    }
+}
+
+static FREE_THREADS: AtomicU32 = AtomicU32::new(0);
+
+/// In free mode: the running thread gets a number and a lane.
+pub(crate) fn free_begin(parent: u32, ordinal: u32, stack: (u64, u64)) -> u32 {
+    let id = FREE_THREADS.fetch_add(1, Ordering::Relaxed);
+    free_begin_as(id, parent, ordinal, stack);
+    id
+}
+
+/// The number of the next thread, for its creator.
+pub(crate) fn free_reserve() -> u32 {
+    FREE_THREADS.fetch_add(1, Ordering::Relaxed)
+}
+
+/// See [`free_begin`].
+pub(crate) fn free_begin_as(id: u32, parent: u32, ordinal: u32, stack: (u64, u64)) {
+    tls::set(tls::THREAD, u64::from(id) + 1);
+    let seed = shared::control().plan.seed.load(Ordering::Relaxed);
+    tls::set(tls::RANDOM, Random::new(seed, 100 + u64::from(id)).state());
+    if (id as usize) < raddle_trace::control::THREADS_MAX {
+        let slot = shared::slot(id);
+        slot.parent.store(parent, Ordering::Relaxed);
+        slot.ordinal.store(ordinal, Ordering::Relaxed);
+        slot.kernel_id.store(sys::gettid(), Ordering::Relaxed);
+        slot.stack_low.store(stack.0, Ordering::Relaxed);
+        slot.stack_high.store(stack.1, Ordering::Relaxed);
+        slot.state.store(raddle_trace::control::State::Ready as u32, Ordering::Relaxed);
+        shared::control().n_threads.fetch_max(id + 1, Ordering::AcqRel);
+    }
+    if (id as usize) < LANES_MAX && lane::open(id as usize, id) {
+        tls::set(tls::LANE, lane::address(id as usize));
+    } else {
+        shared::flag(OVERFLOW);
+    }
+    record(Kind::Begin, 0, u64::from(id), 0, 0, &[u64::from(parent), stack.0, stack.1]);
+}
+
+/// Whether a return address lies in this library: the compiler makes calls to `memcpy` of
+/// its own.
+#[inline]
+pub(crate) fn in_runtime(pc: u64) -> bool {
+    let (low, high) = crate::start::own_range();
+    (low..high).contains(&pc)
+}
+
+/// Whether a return address lies in the program's own code, not in the C library or the
+/// loader, which may hold locks of their own.
+#[inline]
+pub(crate) fn from_program(pc: u64) -> bool {
+    let (low, high) = crate::start::libc_range();
+    !(low..high).contains(&pc) && !in_runtime(pc) && !crate::start::in_loader(pc)
+}

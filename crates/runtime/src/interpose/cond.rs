@@ -1,0 +1,191 @@
+//! Condition variables: the queue of waiters is ours.
+//!
+//! libc's own wait and signal are never called under control, so which waiter wakes is a
+//! scheduling choice, and a wake-up that nobody waited for is remembered.
+
+use core::sync::atomic::Ordering;
+
+use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
+use raddle_trace::control::SPURIOUS;
+use raddle_trace::record::{Kind, Lock, Wake};
+
+use super::{clock, mutex};
+use crate::abi::stub::{export, export_cancellable};
+use crate::real::real;
+use crate::sched::object::{NOBODY, Object};
+use crate::sched::thread::{NEVER, Wait};
+use crate::sched::{self, SCHED};
+use crate::{hook, shared};
+
+export! {
+    pthread_cond_init => init;
+    pthread_cond_destroy => destroy;
+    pthread_cond_signal => signal;
+    pthread_cond_broadcast => broadcast;
+}
+
+export_cancellable! {
+    pthread_cond_wait => wait;
+    pthread_cond_timedwait => timed_wait;
+    pthread_cond_clockwait => clock_wait;
+}
+
+extern "C" fn init(cond: *mut pthread_cond_t, attr: *const pthread_condattr_t) -> c_int {
+    let pc = hook::caller();
+    let status = real!(pthread_cond_init @ c"GLIBC_2.3.2" (cond => *mut pthread_cond_t, attr => *const pthread_condattr_t) -> c_int);
+    if hook::me().is_some() {
+        SCHED.lock().objects.insert(cond as u64, Object::new(Lock::Cond));
+    }
+    hook::record(Kind::Init, Lock::Cond as u8, cond as u64, 0, pc, &[]);
+    status
+}
+
+pub(super) extern "C" fn destroy(cond: *mut pthread_cond_t) -> c_int {
+    let pc = hook::caller();
+    if let Some(me) = hook::me() {
+        // libc waits for the waiters to leave; who was never woken never does.
+        hook::sync(me, pc, Wait::Unwaited(cond as u64), NEVER);
+        SCHED.lock().objects.remove(&(cond as u64));
+    }
+    hook::record(Kind::Destroy, Lock::Cond as u8, cond as u64, 0, pc, &[]);
+    if hook::me().is_some() {
+        return 0;
+    }
+    real!(pthread_cond_destroy @ c"GLIBC_2.3.2" (cond => *mut pthread_cond_t) -> c_int)
+}
+
+pub(super) extern "C" fn wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int {
+    let pc = hook::caller();
+    let Some(me) = hook::me() else {
+        note_release(cond, mutex, pc);
+        let status = real!(pthread_cond_wait @ c"GLIBC_2.3.2" (cond => *mut pthread_cond_t, mutex => *mut pthread_mutex_t) -> c_int);
+        note_acquire(cond, mutex, pc, status);
+        return status;
+    };
+    wait_until(me, cond, mutex, NEVER, pc)
+}
+
+/// The clock that the condition variable was made for: glibc keeps it in a bit of the word
+/// at byte 36.
+fn clock_of(cond: *mut pthread_cond_t) -> clockid_t {
+    // SAFETY: within the condition variable that the program passes.
+    if unsafe { *cond.cast::<u32>().add(9) } & 2 != 0 { libc::CLOCK_MONOTONIC } else { libc::CLOCK_REALTIME }
+}
+
+pub(super) extern "C" fn timed_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int {
+    let pc = hook::caller();
+    let Some(me) = hook::me() else {
+        note_release(cond, mutex, pc);
+        let status = real!(pthread_cond_timedwait @ c"GLIBC_2.3.2" (cond => *mut pthread_cond_t, mutex => *mut pthread_mutex_t, time => *const timespec) -> c_int);
+        note_acquire(cond, mutex, pc, status);
+        return status;
+    };
+    if !clock::is_valid(time) {
+        return libc::EINVAL;
+    }
+    wait_until(me, cond, mutex, clock::deadline(clock_of(cond), time), pc)
+}
+
+pub(super) extern "C" fn clock_wait(
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    clock: clockid_t,
+    time: *const timespec,
+) -> c_int {
+    let pc = hook::caller();
+    let Some(me) = hook::me() else {
+        note_release(cond, mutex, pc);
+        let status = real!(pthread_cond_clockwait(cond => *mut pthread_cond_t, mutex => *mut pthread_mutex_t, clock => clockid_t, time => *const timespec) -> c_int);
+        note_acquire(cond, mutex, pc, status);
+        return status;
+    };
+    if !clock::is_valid(time) {
+        return libc::EINVAL;
+    }
+    wait_until(me, cond, mutex, clock::deadline(clock, time), pc)
+}
+
+fn note_release(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, pc: u64) {
+    hook::record(Kind::Release, Lock::Mutex as u8, mutex as u64, 0, pc, &[]);
+    hook::record(Kind::CondWait, 0, cond as u64, 0, pc, &[mutex as u64]);
+}
+
+fn note_acquire(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, pc: u64, status: c_int) {
+    let how = if status == libc::ETIMEDOUT { Wake::TimedOut } else { Wake::Woken };
+    hook::record(Kind::CondWake, how as u8, cond as u64, 0, pc, &[]);
+    hook::record(Kind::Acquire, Lock::Mutex as u8, mutex as u64, 0, pc, &[]);
+}
+
+/// Releases the mutex, waits, takes the mutex again: three steps.
+fn wait_until(me: u32, cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, deadline: u64, pc: u64) -> c_int {
+    hook::sync(me, pc, Wait::Nothing, NEVER);
+    let status = mutex::release(me, mutex, pc);
+    if status != 0 {
+        return status;
+    }
+    hook::record(Kind::CondWait, 0, cond as u64, 0, pc, &[mutex as u64]);
+    let spurious = {
+        let options = shared::control().plan.options.load(Ordering::Relaxed);
+        let mut sched = SCHED.lock();
+        sched.threads[me as usize].woken = None;
+        options & SPURIOUS != 0 && sched.choose(8) == 0
+    };
+    let mut wake = if spurious {
+        sched::yield_turn(me, pc);
+        hook::sync(me, pc, Wait::Nothing, NEVER);
+        Wake::Spurious
+    } else {
+        hook::sync(me, pc, Wait::Cond(cond as u64), deadline)
+    };
+    let woken = SCHED.lock().threads[me as usize].woken.take();
+    if let Some((how, _)) = woken {
+        wake = how;
+    }
+    let by = woken.map_or(NOBODY, |(_, by)| by) as u16;
+    hook::record(Kind::CondWake, wake as u8, cond as u64, by, pc, &[]);
+    let status = mutex::lock_until(mutex, NEVER, pc);
+    match wake {
+        Wake::TimedOut if status == 0 => libc::ETIMEDOUT,
+        _ => status,
+    }
+}
+
+pub(super) extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
+    let pc = hook::caller();
+    let Some(me) = hook::me() else {
+        hook::record(Kind::CondSignal, 0, cond as u64, 0, pc, &[]);
+        return real!(pthread_cond_signal @ c"GLIBC_2.3.2" (cond => *mut pthread_cond_t) -> c_int);
+    };
+    let n = wake(me, cond as u64, pc, 1);
+    hook::record(Kind::CondSignal, n as u8, cond as u64, 0, pc, &[]);
+    0
+}
+
+pub(super) extern "C" fn broadcast(cond: *mut pthread_cond_t) -> c_int {
+    let pc = hook::caller();
+    let Some(me) = hook::me() else {
+        hook::record(Kind::CondBroadcast, 0, cond as u64, 0, pc, &[]);
+        return real!(pthread_cond_broadcast @ c"GLIBC_2.3.2" (cond => *mut pthread_cond_t) -> c_int);
+    };
+    let n = wake(me, cond as u64, pc, usize::MAX);
+    hook::record(Kind::CondBroadcast, 0, cond as u64, n as u16, pc, &[]);
+    0
+}
+
+/// Wakes up to `n` waiters, chosen by the schedule; how many there were to wake.
+fn wake(me: u32, at: u64, pc: u64, n: usize) -> usize {
+    hook::about_to(me, at, true);
+    hook::sync(me, pc, Wait::Nothing, NEVER);
+    let mut sched = SCHED.lock();
+    let mut waiters = sched.waiters(|wait| wait == Wait::Cond(at));
+    sched.object(at, Lock::Cond).missed_pc = if waiters.is_empty() { pc } else { 0 };
+    let n = n.min(waiters.len());
+    for _ in 0..n {
+        let left = waiters.len();
+        let taken = if n == left { 0 } else { sched.choose(left as u32) };
+        let waiter = waiters.remove(taken as usize);
+        sched.wake(waiter, Wake::Woken, me);
+    }
+    sched.poke(me);
+    n
+}

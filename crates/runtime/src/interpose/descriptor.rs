@@ -1,0 +1,355 @@
+//! Calls that may block on a file descriptor.
+//!
+//! Under control a thread does not block in the kernel: it waits, as for a lock, until its
+//! descriptor is ready, and the call is made when it will not block. So pipes and sockets
+//! between threads of the program are as deterministic as locks are. System calls are made
+//! directly, since libc's functions would act on cancellation under our frames.
+//!
+//! A write counts as a release and a read as an acquire of the descriptor.
+
+use alloc::vec::Vec;
+
+use libc::{c_int, fd_set, iovec, mmsghdr, msghdr, nfds_t, pollfd, size_t, sigset_t, sockaddr, socklen_t, timespec, timeval};
+use raddle_trace::record::{Kind, Wake};
+
+use super::{clock, result};
+use crate::abi::stub::export_cancellable;
+use crate::sched::thread::{NEVER, Wait};
+use crate::{hook, sys};
+
+export_cancellable! {
+    read => read_inner;
+    write => write_inner;
+    pread => pread_inner;
+    pread64 => pread_inner;
+    pwrite => pwrite_inner;
+    pwrite64 => pwrite_inner;
+    readv => readv_inner;
+    writev => writev_inner;
+    recv => recv_inner;
+    recvfrom => recvfrom_inner;
+    recvmsg => recvmsg_inner;
+    recvmmsg => recvmmsg_inner;
+    send => send_inner;
+    sendto => sendto_inner;
+    sendmsg => sendmsg_inner;
+    accept => accept_inner;
+    accept4 => accept4_inner;
+    connect => connect_inner;
+    poll => poll_inner;
+    ppoll => ppoll_inner;
+    select => select_inner;
+    pselect => pselect_inner;
+    epoll_wait => epoll_wait_inner;
+    epoll_pwait => epoll_pwait_inner;
+}
+
+const IN: i16 = libc::POLLIN;
+const OUT: i16 = libc::POLLOUT;
+
+/// Waits until the descriptor is ready, if the call would block. Says whether to go on.
+fn until_ready(pc: u64, descriptor: c_int, events: i16) -> Result<(), c_int> {
+    let Some(me) = hook::me() else { return Ok(()) };
+    let mut wanted = [pollfd { fd: descriptor, events, revents: 0 }];
+    let blocks = sys::poll(&mut wanted, 0) == 0 && sys::syscall!(libc::SYS_fcntl, descriptor, libc::F_GETFL) & i64::from(libc::O_NONBLOCK) == 0;
+    let wait = if blocks { Wait::Descriptors(wanted.as_mut_ptr() as u64, 1) } else { Wait::Nothing };
+    hook::record(Kind::Block, 0, descriptor as u32 as u64, 0, pc, &[]);
+    let wake = hook::sync(me, pc, wait, NEVER);
+    hook::record(Kind::Unblock, 0, descriptor as u32 as u64, 0, pc, &[]);
+    match wake {
+        Wake::Interrupted | Wake::Cancelled => Err(libc::EINTR),
+        _ => Ok(()),
+    }
+}
+
+/// The object that stands for a descriptor in the order of events: no address is that small.
+fn object(descriptor: c_int) -> u64 {
+    descriptor as u32 as u64 + 1
+}
+
+/// A call that brings bytes in: ready, made, noted.
+fn input(descriptor: c_int, at: *const u8, call: impl FnOnce() -> i64) -> isize {
+    let pc = hook::caller();
+    if let Err(error) = until_ready(pc, descriptor, IN) {
+        return super::fail(error) as isize;
+    }
+    let n = call();
+    if n > 0 {
+        hook::record(Kind::After, 0, object(descriptor), 0, pc, &[]);
+        if !at.is_null() {
+            hook::range(at as u64, n as u64, true, pc);
+        }
+    }
+    result(n) as isize
+}
+
+/// A call that sends bytes out: ready, noted, made.
+fn output(descriptor: c_int, at: *const u8, bytes: usize, call: impl FnOnce() -> i64) -> isize {
+    let pc = hook::caller();
+    if let Err(error) = until_ready(pc, descriptor, OUT) {
+        return super::fail(error) as isize;
+    }
+    if !at.is_null() {
+        hook::range(at as u64, bytes as u64, false, pc);
+    }
+    hook::record(Kind::Before, 0, object(descriptor), 0, pc, &[]);
+    result(call()) as isize
+}
+
+extern "C" fn read_inner(descriptor: c_int, into: *mut u8, bytes: size_t) -> isize {
+    input(descriptor, into, || sys::syscall!(libc::SYS_read, descriptor, into, bytes))
+}
+
+extern "C" fn write_inner(descriptor: c_int, from: *const u8, bytes: size_t) -> isize {
+    output(descriptor, from, bytes, || sys::syscall!(libc::SYS_write, descriptor, from, bytes))
+}
+
+extern "C" fn pread_inner(descriptor: c_int, into: *mut u8, bytes: size_t, offset: i64) -> isize {
+    input(descriptor, into, || sys::syscall!(libc::SYS_pread64, descriptor, into, bytes, offset))
+}
+
+extern "C" fn pwrite_inner(descriptor: c_int, from: *const u8, bytes: size_t, offset: i64) -> isize {
+    output(descriptor, from, bytes, || sys::syscall!(libc::SYS_pwrite64, descriptor, from, bytes, offset))
+}
+
+/// Notes the ranges of a vector, up to `bytes` in all.
+fn vector(parts: *const iovec, n: c_int, mut bytes: u64, write: bool, pc: u64) {
+    for index in 0..usize::try_from(n).unwrap_or(0) {
+        // SAFETY: the program's vector of n parts.
+        let part = unsafe { &*parts.add(index) };
+        let length = (part.iov_len as u64).min(bytes);
+        hook::range(part.iov_base as u64, length, write, pc);
+        bytes -= length;
+    }
+}
+
+extern "C" fn readv_inner(descriptor: c_int, parts: *const iovec, n: c_int) -> isize {
+    let pc = hook::caller();
+    let read = input(descriptor, core::ptr::null(), || sys::syscall!(libc::SYS_readv, descriptor, parts, n));
+    vector(parts, n, u64::try_from(read).unwrap_or(0), true, pc);
+    read
+}
+
+extern "C" fn writev_inner(descriptor: c_int, parts: *const iovec, n: c_int) -> isize {
+    vector(parts, n, u64::MAX, false, hook::caller());
+    output(descriptor, core::ptr::null(), 0, || sys::syscall!(libc::SYS_writev, descriptor, parts, n))
+}
+
+extern "C" fn recv_inner(descriptor: c_int, into: *mut u8, bytes: size_t, flags: c_int) -> isize {
+    let call = || sys::syscall!(libc::SYS_recvfrom, descriptor, into, bytes, flags, 0, 0);
+    if flags & libc::MSG_DONTWAIT != 0 { result(call()) as isize } else { input(descriptor, into, call) }
+}
+
+extern "C" fn recvfrom_inner(
+    descriptor: c_int,
+    into: *mut u8,
+    bytes: size_t,
+    flags: c_int,
+    address: *mut sockaddr,
+    length: *mut socklen_t,
+) -> isize {
+    let call = || sys::syscall!(libc::SYS_recvfrom, descriptor, into, bytes, flags, address, length);
+    if flags & libc::MSG_DONTWAIT != 0 { result(call()) as isize } else { input(descriptor, into, call) }
+}
+
+extern "C" fn recvmsg_inner(descriptor: c_int, message: *mut msghdr, flags: c_int) -> isize {
+    let call = || sys::syscall!(libc::SYS_recvmsg, descriptor, message, flags);
+    if flags & libc::MSG_DONTWAIT != 0 { result(call()) as isize } else { input(descriptor, core::ptr::null(), call) }
+}
+
+extern "C" fn recvmmsg_inner(descriptor: c_int, messages: *mut mmsghdr, n: u32, flags: c_int, time: *mut timespec) -> c_int {
+    let call = || sys::syscall!(libc::SYS_recvmmsg, descriptor, messages, n, flags, time);
+    input(descriptor, core::ptr::null(), call) as c_int
+}
+
+extern "C" fn send_inner(descriptor: c_int, from: *const u8, bytes: size_t, flags: c_int) -> isize {
+    output(descriptor, from, bytes, || sys::syscall!(libc::SYS_sendto, descriptor, from, bytes, flags, 0, 0))
+}
+
+extern "C" fn sendto_inner(
+    descriptor: c_int,
+    from: *const u8,
+    bytes: size_t,
+    flags: c_int,
+    address: *const sockaddr,
+    length: socklen_t,
+) -> isize {
+    output(descriptor, from, bytes, || sys::syscall!(libc::SYS_sendto, descriptor, from, bytes, flags, address, length))
+}
+
+extern "C" fn sendmsg_inner(descriptor: c_int, message: *const msghdr, flags: c_int) -> isize {
+    output(descriptor, core::ptr::null(), 0, || sys::syscall!(libc::SYS_sendmsg, descriptor, message, flags))
+}
+
+extern "C" fn accept_inner(descriptor: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
+    accept4_inner(descriptor, address, length, 0)
+}
+
+extern "C" fn accept4_inner(descriptor: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int {
+    let call = || sys::syscall!(libc::SYS_accept4, descriptor, address, length, flags);
+    input(descriptor, core::ptr::null(), call) as c_int
+}
+
+/// Connecting to a listener of this very program succeeds at once: its queue takes it.
+extern "C" fn connect_inner(descriptor: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+    let pc = hook::caller();
+    let call = || sys::syscall!(libc::SYS_connect, descriptor, address, length);
+    let Some(me) = hook::me() else { return result(call()) as c_int };
+    hook::sync(me, pc, Wait::Nothing, NEVER);
+    result(call()) as c_int
+}
+
+/// Waits for any of the descriptors; the number that is ready.
+fn poll_until(descriptors: &mut [pollfd], deadline: u64, pc: u64) -> i64 {
+    let Some(me) = hook::me() else { return i64::from(-libc::EINVAL) };
+    let wait = Wait::Descriptors(descriptors.as_mut_ptr() as u64, descriptors.len() as u32);
+    let first = descriptors.first().map_or(u64::MAX, |first| first.fd as u32 as u64);
+    hook::record(Kind::Block, 0, first, 0, pc, &[]);
+    let wake = hook::sync(me, pc, wait, deadline);
+    hook::record(Kind::Unblock, 0, first, 0, pc, &[]);
+    match wake {
+        Wake::Interrupted | Wake::Cancelled => i64::from(-libc::EINTR),
+        _ => {
+            let n = sys::poll(descriptors, 0);
+            for ready in descriptors.iter().filter(|ready| ready.revents & IN != 0) {
+                hook::record(Kind::After, 0, object(ready.fd), 0, pc, &[]);
+            }
+            n
+        }
+    }
+}
+
+fn milliseconds(ms: c_int) -> u64 {
+    u64::try_from(ms).map_or(NEVER, |ms| clock::after(ms * 1_000_000))
+}
+
+fn span(time: *const timespec) -> u64 {
+    if time.is_null() { NEVER } else { clock::after(clock::nanoseconds(time)) }
+}
+
+extern "C" fn poll_inner(descriptors: *mut pollfd, n: nfds_t, ms: c_int) -> c_int {
+    let pc = hook::caller();
+    if hook::me().is_none() {
+        return result(sys::syscall!(libc::SYS_poll, descriptors, n, ms)) as c_int;
+    }
+    // SAFETY: the program's array of n descriptors; with none the pointer does not count.
+    let descriptors = if n == 0 { &mut [] } else { unsafe { core::slice::from_raw_parts_mut(descriptors, n as usize) } };
+    result(poll_until(descriptors, milliseconds(ms), pc)) as c_int
+}
+
+extern "C" fn ppoll_inner(descriptors: *mut pollfd, n: nfds_t, time: *const timespec, mask: *const sigset_t) -> c_int {
+    let pc = hook::caller();
+    if hook::me().is_none() {
+        return result(sys::syscall!(libc::SYS_ppoll, descriptors, n, time, mask, 8)) as c_int;
+    }
+    // SAFETY: the program's array of n descriptors; with none the pointer does not count.
+    let descriptors = if n == 0 { &mut [] } else { unsafe { core::slice::from_raw_parts_mut(descriptors, n as usize) } };
+    result(poll_until(descriptors, span(time), pc)) as c_int
+}
+
+extern "C" fn select_inner(n: c_int, reads: *mut fd_set, writes: *mut fd_set, excepts: *mut fd_set, time: *mut timeval) -> c_int {
+    let pc = hook::caller();
+    if hook::me().is_none() {
+        return result(sys::syscall!(libc::SYS_select, n, reads, writes, excepts, time)) as c_int;
+    }
+    let deadline = if time.is_null() {
+        NEVER
+    } else {
+        // SAFETY: the program's time.
+        let time = unsafe { &*time };
+        clock::after(time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000)
+    };
+    select_until(n, [reads, writes, excepts], deadline, pc)
+}
+
+extern "C" fn pselect_inner(
+    n: c_int,
+    reads: *mut fd_set,
+    writes: *mut fd_set,
+    excepts: *mut fd_set,
+    time: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    let pc = hook::caller();
+    if hook::me().is_none() {
+        let pair = [mask as u64, 8];
+        return result(sys::syscall!(libc::SYS_pselect6, n, reads, writes, excepts, time, pair.as_ptr())) as c_int;
+    }
+    select_until(n, [reads, writes, excepts], span(time), pc)
+}
+
+/// `select` as a `poll`.
+fn select_until(n: c_int, sets: [*mut fd_set; 3], deadline: u64, pc: u64) -> c_int {
+    const EVENTS: [i16; 3] = [IN | libc::POLLHUP | libc::POLLERR, OUT | libc::POLLERR, libc::POLLPRI];
+    let mut descriptors = Vec::new();
+    for descriptor in 0..n {
+        let mut events = 0;
+        for (set, event) in sets.iter().zip([IN, OUT, libc::POLLPRI]) {
+            // SAFETY: the program's set, with room for n descriptors.
+            if !set.is_null() && unsafe { libc::FD_ISSET(descriptor, *set) } {
+                events |= event;
+            }
+        }
+        if events != 0 {
+            descriptors.push(pollfd { fd: descriptor, events, revents: 0 });
+        }
+    }
+    let status = poll_until(&mut descriptors, deadline, pc);
+    if status < 0 {
+        return result(status) as c_int;
+    }
+    let mut ready = 0;
+    for (set, event) in sets.iter().zip(EVENTS) {
+        if set.is_null() {
+            continue;
+        }
+        for descriptor in &descriptors {
+            // SAFETY: as above.
+            if unsafe { libc::FD_ISSET(descriptor.fd, *set) } {
+                if descriptor.revents & event == 0 {
+                    // SAFETY: as above.
+                    unsafe { libc::FD_CLR(descriptor.fd, *set) };
+                } else {
+                    ready += 1;
+                }
+            }
+        }
+    }
+    ready
+}
+
+extern "C" fn epoll_wait_inner(epoll: c_int, events: *mut libc::epoll_event, n: c_int, ms: c_int) -> c_int {
+    let pc = hook::caller();
+    if hook::me().is_some() {
+        let status = epoll_until(epoll, ms, pc);
+        if status < 0 {
+            return result(status) as c_int;
+        }
+    }
+    let ms = if hook::me().is_some() { 0 } else { ms };
+    result(sys::syscall!(libc::SYS_epoll_wait, epoll, events, n, ms)) as c_int
+}
+
+extern "C" fn epoll_pwait_inner(
+    epoll: c_int,
+    events: *mut libc::epoll_event,
+    n: c_int,
+    ms: c_int,
+    mask: *const sigset_t,
+) -> c_int {
+    let pc = hook::caller();
+    if hook::me().is_some() {
+        let status = epoll_until(epoll, ms, pc);
+        if status < 0 {
+            return result(status) as c_int;
+        }
+    }
+    let ms = if hook::me().is_some() { 0 } else { ms };
+    result(sys::syscall!(libc::SYS_epoll_pwait, epoll, events, n, ms, mask, 8)) as c_int
+}
+
+/// An epoll set is a descriptor that is readable when one of its own is ready.
+fn epoll_until(epoll: c_int, ms: c_int, pc: u64) -> i64 {
+    let mut set = [pollfd { fd: epoll, events: IN, revents: 0 }];
+    poll_until(&mut set, milliseconds(ms), pc)
+}

@@ -1,0 +1,179 @@
+//! The heap: who allocated what where, and freeing as a write.
+//!
+//! libc's allocator stays: its checks for a corrupted heap are part of how programs fail.
+//! Only a call from the program itself is a place to stop at; libc allocates under locks of
+//! its own.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use libc::{c_int, size_t};
+use raddle_trace::record::Kind;
+
+use crate::abi::stub::export;
+use crate::real::Real;
+use crate::sched::thread::{NEVER, Wait};
+use crate::{hook, sched, tls};
+
+export! {
+    malloc => malloc_inner;
+    calloc => calloc_inner;
+    realloc => realloc_inner;
+    reallocarray => reallocarray_inner;
+    free => free_inner;
+    cfree => free_inner;
+    memalign => memalign_inner;
+    aligned_alloc => memalign_inner;
+    posix_memalign => posix_memalign_inner;
+    valloc => valloc_inner;
+}
+
+/// Looking up libc's allocator may allocate. What is asked for then comes from here, and is
+/// never given back.
+static ARENA: [AtomicUsize; ARENA_WORDS] = [const { AtomicUsize::new(0) }; ARENA_WORDS];
+const ARENA_WORDS: usize = 4096;
+static ARENA_USED: AtomicUsize = AtomicUsize::new(0);
+static LOOKING_UP: AtomicUsize = AtomicUsize::new(0);
+
+fn from_arena(bytes: usize) -> *mut c_void {
+    let words = bytes.div_ceil(16) * 2;
+    let at = ARENA_USED.fetch_add(words, Ordering::Relaxed);
+    if at + words > ARENA_WORDS {
+        die!("the loader wants more memory than we have before the start");
+    }
+    ARENA[at].as_ptr().cast()
+}
+
+fn is_in_arena(block: *const c_void) -> bool {
+    let start = ARENA.as_ptr() as usize;
+    (start..start + size_of_val(&ARENA)).contains(&(block as usize))
+}
+
+/// The address of libc's function, or none while it is being looked up.
+fn address(real: &Real) -> Option<usize> {
+    if let Some(address) = real.known() {
+        return Some(address);
+    }
+    if LOOKING_UP.swap(1, Ordering::Acquire) == 1 {
+        return None;
+    }
+    let address = real.address();
+    LOOKING_UP.store(0, Ordering::Release);
+    Some(address)
+}
+
+macro_rules! call {
+    ($name:literal, ($($arg:expr => $type:ty),*) -> $result:ty, else $fallback:expr) => {{
+        static REAL: Real = Real::new($name, None);
+        match address(&REAL) {
+            Some(address) => {
+                // SAFETY: the address is that of the function of this name.
+                let function: unsafe extern "C" fn($($type),*) -> $result = unsafe { core::mem::transmute(address) };
+                // SAFETY: what our caller passed for this same function; its contract is ours.
+                unsafe { function($($arg),*) }
+            }
+            None => $fallback,
+        }
+    }};
+}
+
+/// The usable size of a block: also what libc's free will make of it.
+fn usable(block: *mut c_void) -> u64 {
+    call!(c"malloc_usable_size", (block => *mut c_void) -> size_t, else 0) as u64
+}
+
+fn born(block: *mut c_void, bytes: usize, pc: u64) {
+    if !block.is_null() && !hook::in_runtime(pc) {
+        hook::record(Kind::Alloc, 0, block as u64, 0, pc, &[bytes as u64]);
+    }
+}
+
+fn dies(block: *mut c_void, pc: u64) {
+    if block.is_null() || hook::in_runtime(pc) {
+        return;
+    }
+    if let Some(me) = hook::me() {
+        if hook::from_program(pc) && tls::get(tls::TURN) == 1 {
+            hook::about_to(me, block as u64, true);
+            sched::visible(me, pc, Wait::Nothing, NEVER, true);
+        }
+    }
+    if hook::recording() {
+        hook::record(Kind::Free, 0, block as u64, 0, pc, &[usable(block)]);
+    }
+}
+
+extern "C" fn malloc_inner(bytes: size_t) -> *mut c_void {
+    let pc = hook::caller();
+    let block = call!(c"malloc", (bytes => size_t) -> *mut c_void, else from_arena(bytes));
+    born(block, bytes, pc);
+    block
+}
+
+extern "C" fn calloc_inner(n: size_t, bytes: size_t) -> *mut c_void {
+    let pc = hook::caller();
+    let block = call!(c"calloc", (n => size_t, bytes => size_t) -> *mut c_void, else from_arena(n * bytes));
+    born(block, n.wrapping_mul(bytes), pc);
+    block
+}
+
+extern "C" fn realloc_inner(block: *mut c_void, bytes: size_t) -> *mut c_void {
+    let pc = hook::caller();
+    if is_in_arena(block) {
+        let new = malloc_inner(bytes);
+        // SAFETY: both are at least that long; the arena's blocks end before it does.
+        unsafe { core::ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast::<u8>(), bytes.min(64)) };
+        return new;
+    }
+    dies(block, pc);
+    let new = call!(c"realloc", (block => *mut c_void, bytes => size_t) -> *mut c_void, else from_arena(bytes));
+    if new.is_null() && bytes != 0 {
+        // It stays where it was.
+        born(block, 0, pc);
+    }
+    born(new, bytes, pc);
+    new
+}
+
+extern "C" fn reallocarray_inner(block: *mut c_void, n: size_t, bytes: size_t) -> *mut c_void {
+    match n.checked_mul(bytes) {
+        Some(bytes) => realloc_inner(block, bytes),
+        None => {
+            super::fail(libc::ENOMEM);
+            core::ptr::null_mut()
+        }
+    }
+}
+
+extern "C" fn free_inner(block: *mut c_void) {
+    let pc = hook::caller();
+    if is_in_arena(block) {
+        return;
+    }
+    dies(block, pc);
+    call!(c"free", (block => *mut c_void) -> (), else ());
+}
+
+extern "C" fn memalign_inner(align: size_t, bytes: size_t) -> *mut c_void {
+    let pc = hook::caller();
+    let block = call!(c"aligned_alloc", (align => size_t, bytes => size_t) -> *mut c_void, else core::ptr::null_mut());
+    born(block, bytes, pc);
+    block
+}
+
+extern "C" fn posix_memalign_inner(into: *mut *mut c_void, align: size_t, bytes: size_t) -> c_int {
+    let pc = hook::caller();
+    let status = call!(c"posix_memalign", (into => *mut *mut c_void, align => size_t, bytes => size_t) -> c_int, else libc::ENOMEM);
+    if status == 0 {
+        // SAFETY: libc has stored the block there.
+        born(unsafe { *into }, bytes, pc);
+    }
+    status
+}
+
+extern "C" fn valloc_inner(bytes: size_t) -> *mut c_void {
+    let pc = hook::caller();
+    let block = call!(c"valloc", (bytes => size_t) -> *mut c_void, else core::ptr::null_mut());
+    born(block, bytes, pc);
+    block
+}

@@ -1,0 +1,237 @@
+//! Mutexes of all types.
+
+use libc::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
+use raddle_trace::record::{Kind, Lock, TRIED, Wake};
+
+use super::clock;
+use crate::abi::stub::export;
+use crate::real::real;
+use crate::sched::object::{NOBODY, Object};
+use crate::sched::thread::{NEVER, Wait};
+use crate::sched::{self, SCHED};
+use crate::{hook, shared};
+
+export! {
+    pthread_mutex_init => init;
+    pthread_mutex_destroy => destroy;
+    pthread_mutex_lock => lock;
+    __pthread_mutex_lock => lock;
+    pthread_mutex_trylock => try_lock;
+    pthread_mutex_timedlock => timed_lock;
+    pthread_mutex_clocklock => clock_lock;
+    pthread_mutex_unlock => unlock;
+    __pthread_mutex_unlock => unlock;
+}
+
+const INFO: u8 = Lock::Mutex as u8;
+
+/// glibc's type and flags of a mutex.
+fn kind_of(mutex: *mut pthread_mutex_t) -> i32 {
+    // SAFETY: glibc keeps it at byte 16 of a mutex, and the program passes one.
+    unsafe { *mutex.cast::<i32>().add(4) }
+}
+
+/// glibc's lock word: 0 if nobody has it.
+fn word_of(mutex: *mut pthread_mutex_t) -> i32 {
+    // SAFETY: glibc keeps it at the start of a mutex, and the program passes one.
+    unsafe { *mutex.cast::<i32>() }
+}
+
+const RECURSIVE: i32 = 1;
+const ERRORCHECK: i32 = 2;
+
+extern "C" fn init(mutex: *mut pthread_mutex_t, attr: *const pthread_mutexattr_t) -> c_int {
+    let pc = hook::caller();
+    let status = real!(pthread_mutex_init(mutex => *mut pthread_mutex_t, attr => *const pthread_mutexattr_t) -> c_int);
+    if hook::me().is_some() {
+        SCHED.lock().objects.insert(mutex as u64, Object::new(Lock::Mutex));
+    }
+    hook::record(Kind::Init, INFO, mutex as u64, 0, pc, &[]);
+    status
+}
+
+extern "C" fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
+    let pc = hook::caller();
+    if let Some(me) = hook::me() {
+        hook::sync(me, pc, Wait::Nothing, NEVER);
+        hook::record(Kind::Destroy, INFO, mutex as u64, 0, pc, &[]);
+        let mut sched = SCHED.lock();
+        if sched.objects.get(&(mutex as u64)).is_none_or(|object| object.owner == NOBODY) {
+            sched.objects.remove(&(mutex as u64));
+        }
+    } else {
+        hook::record(Kind::Destroy, INFO, mutex as u64, 0, pc, &[]);
+    }
+    real!(pthread_mutex_destroy(mutex => *mut pthread_mutex_t) -> c_int)
+}
+
+pub(super) extern "C" fn lock(mutex: *mut pthread_mutex_t) -> c_int {
+    lock_until(mutex, NEVER, hook::caller())
+}
+
+pub(super) extern "C" fn timed_lock(mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int {
+    clock_lock(mutex, libc::CLOCK_REALTIME, time)
+}
+
+pub(super) extern "C" fn clock_lock(mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec) -> c_int {
+    let pc = hook::caller();
+    if hook::me().is_none() {
+        let status = real!(pthread_mutex_clocklock(mutex => *mut pthread_mutex_t, clock => clockid_t, time => *const timespec) -> c_int);
+        note_free(status, mutex, pc, 0);
+        return status;
+    }
+    if !clock::is_valid(time) {
+        return libc::EINVAL;
+    }
+    lock_until(mutex, clock::deadline(clock, time), pc)
+}
+
+/// In free mode: records a lock that libc took.
+fn note_free(status: c_int, mutex: *mut pthread_mutex_t, pc: u64, info: u8) {
+    if status == 0 || status == libc::EOWNERDEAD {
+        hook::record(Kind::Acquire, INFO | info, mutex as u64, 0, pc, &[]);
+    }
+}
+
+fn real_try_lock(mutex: *mut pthread_mutex_t) -> c_int {
+    real!(pthread_mutex_trylock(mutex => *mut pthread_mutex_t) -> c_int)
+}
+
+/// Takes a mutex, waiting for it until a moment of virtual time.
+pub(super) fn lock_until(mutex: *mut pthread_mutex_t, deadline: u64, pc: u64) -> c_int {
+    let Some(me) = hook::me() else {
+        if hook::free() {
+            hook::free_delay();
+        }
+        let status = real!(pthread_mutex_lock(mutex => *mut pthread_mutex_t) -> c_int);
+        note_free(status, mutex, pc, 0);
+        return status;
+    };
+    let at = mutex as u64;
+    hook::about_to(me, at, true);
+    if owned(mutex, me) {
+        match kind_of(mutex) & 3 {
+            RECURSIVE => {
+                hook::sync(me, pc, Wait::Nothing, NEVER);
+                return take(me, mutex, pc, 0);
+            }
+            ERRORCHECK => {
+                hook::sync(me, pc, Wait::Nothing, NEVER);
+                return libc::EDEADLK;
+            }
+            // A thread that waits for itself: found at once, by the circle.
+            _ => {}
+        }
+    }
+    match hook::sync(me, pc, Wait::Lock(at), deadline) {
+        Wake::TimedOut => libc::ETIMEDOUT,
+        _ => take(me, mutex, pc, 0),
+    }
+}
+
+pub(super) extern "C" fn try_lock(mutex: *mut pthread_mutex_t) -> c_int {
+    let pc = hook::caller();
+    let Some(me) = hook::me() else {
+        let status = real_try_lock(mutex);
+        note_free(status, mutex, pc, TRIED);
+        return status;
+    };
+    hook::about_to(me, mutex as u64, true);
+    sched::visible(me, pc, Wait::Nothing, NEVER, true);
+    let free = !owned_by_other(mutex, me);
+    if !free && hook::spins(me, pc, mutex as u64, 1) {
+        sched::yield_turn(me, pc);
+    }
+    if free || !owned_by_other(mutex, me) { take(me, mutex, pc, TRIED) } else { libc::EBUSY }
+}
+
+/// Whether the thread has the mutex already.
+fn owned(mutex: *mut pthread_mutex_t, me: u32) -> bool {
+    settle(mutex);
+    SCHED.lock().objects.get(&(mutex as u64)).is_some_and(|object| object.owner == me)
+}
+
+fn owned_by_other(mutex: *mut pthread_mutex_t, me: u32) -> bool {
+    settle(mutex);
+    SCHED.lock().objects.get(&(mutex as u64)).is_some_and(|object| object.owner != NOBODY && object.owner != me)
+}
+
+/// Memory that held a locked mutex may have become a new one without our knowing: then
+/// libc's word says that nobody has it.
+fn settle(mutex: *mut pthread_mutex_t) {
+    let mut sched = SCHED.lock();
+    if let Some(object) = sched.objects.get_mut(&(mutex as u64)) {
+        if object.owner != NOBODY && word_of(mutex) == 0 {
+            *object = Object::new(Lock::Mutex);
+        }
+    }
+}
+
+/// Takes the mutex, which the model says is free.
+fn take(me: u32, mutex: *mut pthread_mutex_t, pc: u64, info: u8) -> c_int {
+    let mut status = real_try_lock(mutex);
+    if status == libc::EBUSY {
+        if info & TRIED != 0 {
+            return status;
+        }
+        // Somebody outside has it: another process, or code from before the start.
+        status = sched::outside(me, pc, || real!(pthread_mutex_lock(mutex => *mut pthread_mutex_t) -> c_int));
+    }
+    if status != 0 && status != libc::EOWNERDEAD {
+        return status;
+    }
+    hook::works(me);
+    let mut sched = SCHED.lock();
+    let object = sched.object(mutex as u64, Lock::Mutex);
+    object.depth += 1;
+    object.owner = me;
+    if object.depth == 1 {
+        object.owner_pc = pc;
+    }
+    drop(sched);
+    hook::record(Kind::Acquire, INFO | info, mutex as u64, 0, pc, &[]);
+    status
+}
+
+pub(super) extern "C" fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
+    let pc = hook::caller();
+    if let Some(me) = hook::me() {
+        hook::about_to(me, mutex as u64, true);
+        hook::sync(me, pc, Wait::Nothing, NEVER);
+        return release(me, mutex, pc);
+    }
+    hook::record(Kind::Release, INFO, mutex as u64, 0, pc, &[]);
+    real!(pthread_mutex_unlock(mutex => *mut pthread_mutex_t) -> c_int)
+}
+
+/// Releases the mutex, as a step that is counted already.
+pub(super) fn release(me: u32, mutex: *mut pthread_mutex_t, pc: u64) -> c_int {
+    let may = kind_of(mutex) & 3 != ERRORCHECK && kind_of(mutex) & 3 != RECURSIVE || owned(mutex, me);
+    if may && shared::mode() == shared::TRACE {
+        hook::record(Kind::Release, INFO, mutex as u64, 0, pc, &[]);
+    }
+    let status = real!(pthread_mutex_unlock(mutex => *mut pthread_mutex_t) -> c_int);
+    if status == 0 {
+        let mut sched = SCHED.lock();
+        let object = sched.object(mutex as u64, Lock::Mutex);
+        object.depth = object.depth.saturating_sub(1);
+        if object.depth == 0 {
+            object.owner = NOBODY;
+        }
+        sched.poke(me);
+    }
+    status
+}
+
+/// A thread has ended: its robust mutexes are for whoever comes next.
+pub(super) fn owner_died(thread: u32) {
+    let mut sched = SCHED.lock();
+    for (&at, object) in &mut sched.objects {
+        if object.owner == thread && object.kind == Lock::Mutex && kind_of(at as *mut pthread_mutex_t) & ROBUST != 0 {
+            object.owner = NOBODY;
+            object.depth = 0;
+        }
+    }
+}
+
+const ROBUST: i32 = 16;

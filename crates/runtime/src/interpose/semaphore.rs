@@ -1,0 +1,120 @@
+//! Semaphores, named and unnamed: the value is libc's own.
+
+use libc::{c_int, c_uint, clockid_t, sem_t, timespec};
+use raddle_trace::record::{Kind, Lock, TRIED, Wake};
+
+use super::clock;
+use crate::abi::stub::{export, export_cancellable};
+use crate::hook;
+use crate::real::real;
+use crate::sched::thread::{NEVER, Wait};
+use crate::sched::{self, SCHED};
+
+export! {
+    sem_init => init;
+    sem_destroy => destroy;
+    sem_post => post;
+    sem_trywait => try_wait;
+}
+
+export_cancellable! {
+    sem_wait => wait;
+    sem_timedwait => timed_wait;
+    sem_clockwait => clock_wait;
+}
+
+extern "C" fn init(semaphore: *mut sem_t, shared: c_int, value: c_uint) -> c_int {
+    let pc = hook::caller();
+    hook::record(Kind::Init, Lock::Semaphore as u8, semaphore as u64, 0, pc, &[]);
+    real!(sem_init(semaphore => *mut sem_t, shared => c_int, value => c_uint) -> c_int)
+}
+
+extern "C" fn destroy(semaphore: *mut sem_t) -> c_int {
+    let pc = hook::caller();
+    hook::record(Kind::Destroy, Lock::Semaphore as u8, semaphore as u64, 0, pc, &[]);
+    real!(sem_destroy(semaphore => *mut sem_t) -> c_int)
+}
+
+extern "C" fn post(semaphore: *mut sem_t) -> c_int {
+    let pc = hook::caller();
+    if let Some(me) = hook::me() {
+        hook::about_to(me, semaphore as u64, true);
+        hook::sync(me, pc, Wait::Nothing, NEVER);
+        SCHED.lock().poke(me);
+    }
+    hook::record(Kind::SemPost, 0, semaphore as u64, 0, pc, &[]);
+    real!(sem_post(semaphore => *mut sem_t) -> c_int)
+}
+
+fn real_try(semaphore: *mut sem_t) -> c_int {
+    real!(sem_trywait(semaphore => *mut sem_t) -> c_int)
+}
+
+extern "C" fn try_wait(semaphore: *mut sem_t) -> c_int {
+    let pc = hook::caller();
+    let me = hook::me();
+    if let Some(me) = me {
+        hook::about_to(me, semaphore as u64, true);
+        sched::visible(me, pc, Wait::Nothing, NEVER, true);
+    }
+    let status = real_try(semaphore);
+    if status == 0 {
+        hook::record(Kind::SemWait, TRIED, semaphore as u64, 0, pc, &[]);
+    } else if let Some(me) = me {
+        if hook::spins(me, pc, semaphore as u64, 0) {
+            sched::yield_turn(me, pc);
+            return super::fail(libc::EAGAIN);
+        }
+    }
+    status
+}
+
+fn wait_until(me: u32, semaphore: *mut sem_t, deadline: u64, pc: u64) -> c_int {
+    hook::about_to(me, semaphore as u64, true);
+    loop {
+        match hook::sync(me, pc, Wait::Semaphore(semaphore as u64), deadline) {
+            Wake::TimedOut => return super::fail(libc::ETIMEDOUT),
+            Wake::Interrupted => return super::fail(libc::EINTR),
+            Wake::Cancelled => return super::fail(libc::EINTR),
+            _ if real_try(semaphore) == 0 => {
+                hook::record(Kind::SemWait, 0, semaphore as u64, 0, pc, &[]);
+                return 0;
+            }
+            // Another process was faster.
+            _ => {}
+        }
+    }
+}
+
+extern "C" fn wait(semaphore: *mut sem_t) -> c_int {
+    let pc = hook::caller();
+    match hook::me() {
+        Some(me) => wait_until(me, semaphore, NEVER, pc),
+        None => {
+            let status = real!(sem_wait(semaphore => *mut sem_t) -> c_int);
+            if status == 0 {
+                hook::record(Kind::SemWait, 0, semaphore as u64, 0, pc, &[]);
+            }
+            status
+        }
+    }
+}
+
+extern "C" fn timed_wait(semaphore: *mut sem_t, time: *const timespec) -> c_int {
+    clock_wait(semaphore, libc::CLOCK_REALTIME, time)
+}
+
+extern "C" fn clock_wait(semaphore: *mut sem_t, clock: clockid_t, time: *const timespec) -> c_int {
+    let pc = hook::caller();
+    let Some(me) = hook::me() else {
+        let status = real!(sem_clockwait(semaphore => *mut sem_t, clock => clockid_t, time => *const timespec) -> c_int);
+        if status == 0 {
+            hook::record(Kind::SemWait, 0, semaphore as u64, 0, pc, &[]);
+        }
+        return status;
+    };
+    if !clock::is_valid(time) {
+        return super::fail(libc::EINVAL);
+    }
+    wait_until(me, semaphore, clock::deadline(clock, time), pc)
+}

@@ -1,0 +1,327 @@
+//! Threads: creation, end, joining, cancellation.
+
+use alloc::boxed::Box;
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use libc::{c_char, c_int, clockid_t, pthread_attr_t, pthread_t, timespec};
+use raddle_trace::record::{Kind, Wake};
+
+use super::{clock, mutex};
+use crate::abi::stub::{export, export_cancellable, raddle_thread_start};
+use crate::real::real;
+use crate::sched::thread::{NEVER, Wait};
+use crate::sched::{self, SCHED};
+use crate::{hook, shared, sys, tls};
+
+export! {
+    pthread_create => create_inner;
+    pthread_detach => detach;
+    pthread_tryjoin_np => try_join;
+    pthread_cancel => cancel;
+    pthread_setcancelstate => set_cancel_state;
+    pthread_setcanceltype => set_cancel_type;
+    pthread_setname_np => set_name;
+}
+
+export_cancellable! {
+    pthread_join => join;
+    pthread_timedjoin_np => timed_join;
+    pthread_clockjoin_np => clock_join;
+    pthread_testcancel => test_cancel;
+}
+
+unsafe extern "C" {
+    fn pthread_attr_getdetachstate(attr: *const pthread_attr_t, state: *mut c_int) -> c_int;
+}
+
+/// glibc's numbers for the state and type of cancellation.
+const CANCEL_DISABLE: c_int = 1;
+const CANCEL_DEFERRED: c_int = 0;
+const CANCEL_ASYNCHRONOUS: c_int = 1;
+
+type Routine = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+
+/// What a thread starts with, in two registers.
+#[repr(C)]
+pub(crate) struct Start {
+    routine: usize,
+    arg: usize,
+}
+
+/// What a thread in free mode is handed.
+struct FreeStart {
+    routine: usize,
+    arg: usize,
+    id: u32,
+    parent: u32,
+    ordinal: u32,
+    stack_bytes: u64,
+}
+
+/// Size of a thread's stack unless it asks for another.
+pub(crate) static STACK_BYTES: AtomicU64 = AtomicU64::new(8 << 20);
+/// The key whose destructor tells that a thread ends.
+pub(crate) static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
+
+extern "C" fn create_inner(
+    thread: *mut pthread_t,
+    attr: *const pthread_attr_t,
+    routine: usize,
+    arg: usize,
+) -> c_int {
+    create(thread, attr, routine, arg, hook::caller())
+}
+
+pub(super) fn create(
+    thread: *mut pthread_t,
+    attr: *const pthread_attr_t,
+    routine: usize,
+    arg: usize,
+    pc: u64,
+) -> c_int {
+    let start = |routine: Routine, arg: *mut c_void| {
+        real!(pthread_create(thread => *mut pthread_t, attr => *const pthread_attr_t, routine => Routine, arg => *mut c_void) -> c_int)
+    };
+    let stack_bytes = stack_bytes(attr);
+    if hook::free() {
+        let parent = tls::thread().unwrap_or(0);
+        let id = hook::free_reserve();
+        let ordinal = shared::slot(parent).holder.fetch_add(1, Ordering::Relaxed) + 1;
+        let package = Box::new(FreeStart { routine, arg, id, parent, ordinal, stack_bytes });
+        hook::record(Kind::Spawn, 0, u64::from(id), 0, pc, &[]);
+        return start(raddle_thread_start, Box::into_raw(package).cast());
+    }
+    let Some(me) = hook::me() else {
+        // SAFETY: the program's own start routine, of the type that libc wants.
+        let routine: Routine = unsafe { core::mem::transmute(routine) };
+        return start(routine, arg as *mut c_void);
+    };
+    hook::sync(me, pc, Wait::Nothing, NEVER);
+    let id = SCHED.lock().add_thread(me, (routine, arg));
+    let slot = shared::slot(id);
+    slot.stack_low.store(stack_bytes, Ordering::Relaxed);
+    hook::record(Kind::Spawn, 0, u64::from(id), 0, pc, &[]);
+    let status = start(raddle_thread_start, id as usize as *mut c_void);
+    if status != 0 {
+        SCHED.lock().drop_thread(id);
+        return status;
+    }
+    // Until it waits for its turn it runs beside us, and must do nothing that we can see.
+    while slot.kernel_id.load(Ordering::Acquire) == 0 {
+        sys::futex_wait(&slot.kernel_id, 0, Some(10_000_000), false);
+    }
+    let mut sched = SCHED.lock();
+    // SAFETY: libc has stored the new thread's name there.
+    sched.threads[id as usize].pthread = unsafe { *thread } as u64;
+    sched.threads[id as usize].gone = is_detached(attr);
+    sched.make_live(id);
+    sched.poke(me);
+    0
+}
+
+fn is_detached(attr: *const pthread_attr_t) -> bool {
+    let mut state = 0;
+    if !attr.is_null() {
+        // SAFETY: the program's attributes, and where to put the answer.
+        unsafe { pthread_attr_getdetachstate(attr, &raw mut state) };
+    }
+    state == libc::PTHREAD_CREATE_DETACHED
+}
+
+fn stack_bytes(attr: *const pthread_attr_t) -> u64 {
+    let mut bytes = 0usize;
+    if !attr.is_null() {
+        // SAFETY: the program's attributes, and where to put the answer.
+        unsafe { libc::pthread_attr_getstacksize(attr, &raw mut bytes) };
+    }
+    if bytes == 0 { STACK_BYTES.load(Ordering::Relaxed) } else { bytes as u64 }
+}
+
+/// The first thing that a new thread does.
+pub(crate) extern "C" fn begin(arg: *mut c_void) -> Start {
+    // libc's descriptor of the thread lies at the upper end of its stack.
+    let high = tls::address();
+    let key = KEY.load(Ordering::Relaxed);
+    if shared::mode() == shared::FREE {
+        // SAFETY: made by `create` for this thread alone.
+        let package = unsafe { Box::from_raw(arg.cast::<FreeStart>()) };
+        hook::free_begin_as(package.id, package.parent, package.ordinal, (high - package.stack_bytes, high));
+        set_key(key);
+        super::signal::begin();
+        return Start { routine: package.routine, arg: package.arg };
+    }
+    let me = arg as usize as u32;
+    let bytes = shared::slot(me).stack_low.load(Ordering::Relaxed);
+    super::signal::begin();
+    let (routine, arg) = sched::begin(me, (high.saturating_sub(bytes), high));
+    set_key(key);
+    Start { routine, arg }
+}
+
+/// Has the destructor called when the running thread ends.
+pub(crate) fn set_key(key: u32) {
+    // SAFETY: a key of ours; the value only has to be something.
+    unsafe { libc::pthread_setspecific(key, core::ptr::dangling()) };
+}
+
+/// Called by libc when a thread ends, again and again as long as we ask for it. The last
+/// round counts: then the destructors of the program's keys have run.
+pub(crate) unsafe extern "C" fn end(_: *mut c_void) {
+    let rounds = tls::get(tls::ROUNDS) + 1;
+    tls::set(tls::ROUNDS, rounds);
+    if rounds < 4 {
+        set_key(KEY.load(Ordering::Relaxed));
+        return;
+    }
+    if hook::free() {
+        hook::record(Kind::End, 0, 0, 0, 0, &[]);
+    } else if let Some(me) = hook::me() {
+        mutex::owner_died(me);
+        super::signal::end();
+        sched::end(me);
+    }
+}
+
+extern "C" fn join(thread: pthread_t, result: *mut *mut c_void) -> c_int {
+    join_until(thread, result, NEVER, hook::caller())
+}
+
+extern "C" fn timed_join(thread: pthread_t, result: *mut *mut c_void, time: *const timespec) -> c_int {
+    clock_join(thread, result, libc::CLOCK_REALTIME, time)
+}
+
+extern "C" fn clock_join(thread: pthread_t, result: *mut *mut c_void, clock: clockid_t, time: *const timespec) -> c_int {
+    let pc = hook::caller();
+    if hook::me().is_none() {
+        return real!(pthread_clockjoin_np(thread => pthread_t, result => *mut *mut c_void, clock => clockid_t, time => *const timespec) -> c_int);
+    }
+    let deadline = if time.is_null() { NEVER } else { clock::deadline(clock, time) };
+    join_until(thread, result, deadline, pc)
+}
+
+pub(super) fn join_until(thread: pthread_t, result: *mut *mut c_void, deadline: u64, pc: u64) -> c_int {
+    let real_join = || real!(pthread_join(thread => pthread_t, result => *mut *mut c_void) -> c_int);
+    let Some(me) = hook::me() else {
+        let status = real_join();
+        return status;
+    };
+    let Some(other) = SCHED.lock().by_pthread(thread as u64) else {
+        return sched::outside(me, pc, real_join);
+    };
+    if other == me {
+        return libc::EDEADLK;
+    }
+    match hook::sync(me, pc, Wait::Join(other), deadline) {
+        Wake::TimedOut => return libc::ETIMEDOUT,
+        Wake::Cancelled => return 0,
+        _ => {}
+    }
+    SCHED.lock().threads[other as usize].gone = true;
+    hook::record(Kind::Join, 0, u64::from(other), 0, pc, &[]);
+    real_join()
+}
+
+extern "C" fn try_join(thread: pthread_t, result: *mut *mut c_void) -> c_int {
+    let pc = hook::caller();
+    let real_try = || real!(pthread_tryjoin_np(thread => pthread_t, result => *mut *mut c_void) -> c_int);
+    let Some(me) = hook::me() else { return real_try() };
+    hook::sync(me, pc, Wait::Nothing, NEVER);
+    let other = SCHED.lock().by_pthread(thread as u64);
+    let status = real_try();
+    if let (0, Some(other)) = (status, other) {
+        SCHED.lock().threads[other as usize].gone = true;
+        hook::record(Kind::Join, 0, u64::from(other), 0, pc, &[]);
+    }
+    status
+}
+
+pub(super) extern "C" fn detach(thread: pthread_t) -> c_int {
+    let pc = hook::caller();
+    if let Some(me) = hook::me() {
+        hook::sync(me, pc, Wait::Nothing, NEVER);
+        let mut sched = SCHED.lock();
+        if let Some(other) = sched.by_pthread(thread as u64) {
+            sched.threads[other as usize].gone = true;
+            drop(sched);
+            hook::record(Kind::Detach, 0, u64::from(other), 0, pc, &[]);
+        }
+    }
+    real!(pthread_detach(thread => pthread_t) -> c_int)
+}
+
+extern "C" fn cancel(thread: pthread_t) -> c_int {
+    let pc = hook::caller();
+    if let Some(me) = hook::me() {
+        hook::sync(me, pc, Wait::Nothing, NEVER);
+        let mut sched = SCHED.lock();
+        let other = sched.threads.iter().rposition(|other| other.pthread == thread as u64 && !other.ended);
+        if let Some(other) = other {
+            sched.threads[other].cancelled = true;
+            if other as u32 == me && sched.threads[other].cancel_anywhere {
+                tls::set(tls::CANCEL, 1);
+            }
+        }
+        sched.poke(me);
+    }
+    real!(pthread_cancel(thread => pthread_t) -> c_int)
+}
+
+extern "C" fn set_cancel_state(state: c_int, old: *mut c_int) -> c_int {
+    if let Some(me) = hook::me() {
+        SCHED.lock().threads[me as usize].uncancellable = state == CANCEL_DISABLE;
+    }
+    real!(pthread_setcancelstate(state => c_int, old => *mut c_int) -> c_int)
+}
+
+/// Under control no signal may strike inside the runtime, so asynchronous cancellation is
+/// ours: it comes at the thread's next step.
+extern "C" fn set_cancel_type(kind: c_int, old: *mut c_int) -> c_int {
+    let Some(me) = hook::me() else {
+        return real!(pthread_setcanceltype(kind => c_int, old => *mut c_int) -> c_int);
+    };
+    let anywhere = match kind {
+        CANCEL_ASYNCHRONOUS => true,
+        CANCEL_DEFERRED => false,
+        _ => return libc::EINVAL,
+    };
+    let before = core::mem::replace(&mut SCHED.lock().threads[me as usize].cancel_anywhere, anywhere);
+    if !old.is_null() {
+        let before = if before { CANCEL_ASYNCHRONOUS } else { CANCEL_DEFERRED };
+        // SAFETY: the program passes where to put it.
+        unsafe { *old = before };
+    }
+    0
+}
+
+extern "C" fn test_cancel() {
+    let pc = hook::caller();
+    if let Some(me) = hook::me() {
+        hook::sync(me, pc, Wait::Nothing, NEVER);
+        if sched::cancel_point(me) {
+            tls::set(tls::CANCEL, 1);
+        }
+    } else {
+        tls::set(tls::CANCEL, 1);
+    }
+}
+
+extern "C" fn set_name(thread: pthread_t, name: *const c_char) -> c_int {
+    if let Some(me) = hook::me() {
+        let sched = SCHED.lock();
+        // SAFETY: the calling thread's own name.
+        let own = thread == unsafe { libc::pthread_self() };
+        if let Some(id) = if own { Some(me) } else { sched.by_pthread(thread as u64) } {
+            for (at, to) in shared::slot(id).name.iter().enumerate().take(15) {
+                // SAFETY: a zero-terminated string, read up to its end.
+                let byte = unsafe { *name.add(at) } as u8;
+                to.store(byte, Ordering::Relaxed);
+                if byte == 0 {
+                    break;
+                }
+            }
+        }
+    }
+    real!(pthread_setname_np(thread => pthread_t, name => *const c_char) -> c_int)
+}
+

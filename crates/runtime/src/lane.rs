@@ -1,0 +1,97 @@
+//! Appending records.
+//!
+//! The access path in [`crate::abi::access`] does the same in assembly. A record is stored
+//! first and the cursor moved after; x86 keeps the order of stores, so whatever instant the
+//! target dies at, every record before the cursor is whole.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use raddle_trace::control::{CHUNK_BYTES, CHUNKS, LANE_BYTES, Lane};
+use raddle_trace::record::{Kind, RECORD_BYTES, Record};
+
+use crate::{shared, sys, tls};
+
+/// Makes lane `index` ready for `thread`; false if there is none.
+pub(crate) fn open(index: usize, thread: u32) -> bool {
+    let Some((lane, ring)) = shared::lane(index) else { return false };
+    lane.ring.store(ring, Ordering::Relaxed);
+    lane.limit.store(ring + CHUNK_BYTES as u64, Ordering::Relaxed);
+    lane.thread.store(thread, Ordering::Relaxed);
+    lane.cursor.store(ring, Ordering::Release);
+    shared::control().n_lanes.fetch_max(index as u32 + 1, Ordering::AcqRel);
+    true
+}
+
+/// The address of lane `index`, for [`tls::LANE`].
+pub(crate) fn address(index: usize) -> u64 {
+    shared::lane(index).map_or(0, |(lane, _)| core::ptr::from_ref(lane) as u64)
+}
+
+/// Appends to the running thread's lane.
+pub(crate) fn append(record: Record) {
+    let lane = tls::get(tls::LANE) as *const Lane;
+    if lane.is_null() {
+        return;
+    }
+    // SAFETY: LANE holds the address of a lane of the control block, which stays mapped.
+    let lane = unsafe { &*lane };
+    let cursor = lane.cursor.load(Ordering::Relaxed);
+    // SAFETY: the cursor points into the ring, at a place that is ours until it moves.
+    let [head, tail] = unsafe { &*(cursor as *const [AtomicU64; 2]) };
+    head.store(record.head, Ordering::Relaxed);
+    tail.store(record.tail, Ordering::Relaxed);
+    let cursor = cursor + RECORD_BYTES as u64;
+    lane.cursor.store(cursor, Ordering::Release);
+    if cursor >= lane.limit.load(Ordering::Relaxed) {
+        turn_page(lane);
+    }
+}
+
+/// Appends a record and its payload.
+pub(crate) fn append_all(kind: Kind, info: u8, operand: u64, extra: u16, pc: u64, more: &[u64]) {
+    append(Record::new(kind, info, operand, extra, pc));
+    for &payload in more {
+        append(Record::more(payload));
+    }
+}
+
+/// The chunk is full: hands it over and goes on with the next one, once that is free.
+fn turn_page(lane: &Lane) {
+    let ring = lane.ring.load(Ordering::Relaxed);
+    let end = lane.limit.load(Ordering::Relaxed);
+    let next = if end >= ring + LANE_BYTES as u64 { ring } else { end };
+    let filled = lane.filled.load(Ordering::Relaxed).wrapping_add(1);
+    // The parent reads the part chunk from `filled` and the cursor together, so the cursor
+    // is moved to the new chunk before it counts as begun.
+    lane.cursor.store(next, Ordering::Release);
+    lane.limit.store(next + CHUNK_BYTES as u64, Ordering::Relaxed);
+    lane.filled.store(filled, Ordering::SeqCst);
+    if lane.parent_waits.load(Ordering::SeqCst) != 0 {
+        sys::futex_wake(&lane.filled, true);
+    }
+    loop {
+        let taken = lane.taken.load(Ordering::Acquire);
+        if u64::from(filled.wrapping_sub(taken)) < CHUNKS {
+            return;
+        }
+        sys::futex_wait(&lane.taken, taken, Some(100_000_000), true);
+    }
+}
+
+/// For the access path, which has stored its record already.
+pub(crate) extern "C" fn full() {
+    let lane = tls::get(tls::LANE) as *const Lane;
+    // SAFETY: LANE holds the address of a lane of the control block, which stays mapped.
+    turn_page(unsafe { &*lane });
+}
+
+/// Whether the lane at this address waits for the parent.
+pub(crate) fn is_full(address: u64) -> bool {
+    if address == 0 {
+        return false;
+    }
+    // SAFETY: a lane's address, as [`address`] gave it.
+    let lane = unsafe { &*(address as *const Lane) };
+    let behind = lane.filled.load(Ordering::Relaxed).wrapping_sub(lane.taken.load(Ordering::Relaxed));
+    u64::from(behind) >= CHUNKS
+}

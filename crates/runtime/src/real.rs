@@ -1,0 +1,78 @@
+//! The functions that we replace, as the next library in line has them.
+
+use core::ffi::{CStr, c_char, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+unsafe extern "C" {
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
+}
+
+/// A function that is looked up at its first use.
+pub(crate) struct Real {
+    name: &'static CStr,
+    version: Option<&'static CStr>,
+    address: AtomicUsize,
+}
+
+impl Real {
+    /// The function of this name.
+    pub(crate) const fn new(name: &'static CStr, version: Option<&'static CStr>) -> Self {
+        Self { name, version, address: AtomicUsize::new(0) }
+    }
+
+    /// Its address; the process ends if there is none.
+    #[inline]
+    pub(crate) fn address(&self) -> usize {
+        match self.address.load(Ordering::Relaxed) {
+            0 => self.look_up(),
+            address => address,
+        }
+    }
+
+    /// Its address, if it was looked up already.
+    pub(crate) fn known(&self) -> Option<usize> {
+        match self.address.load(Ordering::Relaxed) {
+            0 => None,
+            address => Some(address),
+        }
+    }
+
+    #[cold]
+    fn look_up(&self) -> usize {
+        // glibc keeps two generations of condition variables: without its version the older
+        // one would be found.
+        // SAFETY: names are zero-terminated; RTLD_NEXT asks behind the library that calls.
+        let mut address = match self.version {
+            Some(version) => unsafe { dlvsym(libc::RTLD_NEXT, self.name.as_ptr(), version.as_ptr()) },
+            None => core::ptr::null_mut(),
+        };
+        if address.is_null() {
+            // SAFETY: as above.
+            address = unsafe { dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        }
+        if address.is_null() {
+            die!("this system's libc has no {:?}", self.name);
+        }
+        self.address.store(address as usize, Ordering::Relaxed);
+        address as usize
+    }
+}
+
+/// Calls a function that we replace: `real!(pthread_mutex_lock(mutex: *mut T) -> c_int)`.
+macro_rules! real {
+    ($name:ident $(@ $version:literal)? ($($arg:expr => $type:ty),* $(,)?) $(-> $result:ty)?) => {{
+        static REAL: $crate::real::Real = $crate::real::Real::new(
+            match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => unreachable!(),
+            },
+            { #[allow(unused_mut, unused_assignments)] let mut version: Option<&'static core::ffi::CStr> = None; $( version = Some($version); )? version },
+        );
+        // SAFETY: the address is that of the function of this name, whose type the caller states.
+        let function: unsafe extern "C" fn($($type),*) $(-> $result)? = unsafe { core::mem::transmute(REAL.address()) };
+        // SAFETY: the arguments are what our caller passed for this same function; its contract is ours.
+        unsafe { function($($arg),*) }
+    }};
+}
+pub(crate) use real;

@@ -1,0 +1,145 @@
+//! Following a schedule.
+//!
+//! A step names a thread, how many steps it runs, and the site of the operation before
+//! which it stops. The count alone decides; the site is the check that we are still where
+//! the schedule was made. In strict mode the first step that does not fit ends the run with
+//! [`Ending::Diverged`]; otherwise the schedule is left there and a policy goes on.
+
+use core::sync::atomic::Ordering;
+
+use raddle_trace::control::Ending;
+use raddle_trace::id::Site;
+use raddle_trace::record::Switch;
+
+use super::thread::{NEVER, Wait};
+use super::{Next, Sched};
+use crate::{modules, shared, sys};
+
+/// Where in the schedule we are.
+pub(crate) struct Follow {
+    strict: bool,
+    /// The next step to begin.
+    at: u64,
+    /// The step that is being performed.
+    step: Option<Step>,
+    /// It has been begun, but its thread cannot run yet.
+    pending: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Step {
+    thread: u32,
+    count: u64,
+    site: Site,
+}
+
+impl Follow {
+    pub(crate) fn new(strict: bool) -> Self {
+        Self { strict, at: 0, step: None, pending: false }
+    }
+
+    /// Steps left for a thread that has performed `stretch` of them.
+    pub(crate) fn budget(&self, stretch: u64) -> u64 {
+        // A countdown is signed.
+        self.step.map_or(1, |step| step.count.saturating_sub(stretch)).min(i64::MAX as u64)
+    }
+
+    /// The alternative that the schedule takes here, if it says.
+    pub(crate) fn choice(&mut self) -> Option<u32> {
+        let step = shared::follow(self.at)?;
+        (step.kind.load(Ordering::Relaxed) == 1).then(|| {
+            self.at += 1;
+            step.thread.load(Ordering::Relaxed)
+        })
+    }
+
+    /// Whether the running thread, after `stretch` steps and at `pc`, is where its step ends.
+    fn over(&self, stretch: u64, pc: u64) -> bool {
+        self.step.is_none_or(|step| stretch >= step.count && (step.site == Site::UNKNOWN || step.site == modules::site(pc)))
+    }
+
+    fn begin_next(&mut self) -> Option<Step> {
+        let step = shared::follow(self.at)?;
+        if step.kind.load(Ordering::Relaxed) != 0 {
+            return None;
+        }
+        self.at += 1;
+        self.step = Some(Step {
+            thread: step.thread.load(Ordering::Relaxed),
+            count: step.count.load(Ordering::Relaxed),
+            site: Site(step.site.load(Ordering::Relaxed)),
+        });
+        self.step
+    }
+}
+
+impl Sched {
+    /// Who goes next by the schedule; none if it has ended or was left.
+    pub(super) fn next_followed(&mut self, last: Option<u32>, reason: Switch, pc: u64) -> Option<Next> {
+        let follow = self.follow.as_mut()?;
+        if let (Some(step), Some(last), false) = (follow.step, last, follow.pending) {
+            let stretch = self.threads[last as usize].stretch;
+            if reason == Switch::Yielded && step.thread == last && !follow.over(stretch, pc) {
+                return Some(Next::Run(last));
+            }
+            let unfinished = step.count != u64::MAX && stretch < step.count;
+            let elsewhere = step.site != Site::UNKNOWN && step.site != modules::site(pc) && reason != Switch::Ended;
+            if step.thread == last && (unfinished || elsewhere) {
+                self.diverge(last, pc, step);
+                return None;
+            }
+        }
+        let step = if follow.pending { follow.step? } else { follow.begin_next()? };
+        follow.pending = true;
+        loop {
+            let Some(thread) = self.threads.get(step.thread as usize) else {
+                self.diverge(last.unwrap_or(0), pc, step);
+                return None;
+            };
+            if thread.ended {
+                self.diverge(step.thread, thread.pc, step);
+                return None;
+            }
+            if self.wake_of(step.thread, thread.wait, thread.deadline).is_some() {
+                if let Some(follow) = &mut self.follow {
+                    follow.pending = false;
+                }
+                return Some(Next::Run(step.thread));
+            }
+            match thread.wait {
+                Wait::Outside | Wait::Signal => return Some(Next::Idle),
+                Wait::Descriptors(..) if thread.deadline == NEVER => {
+                    if !self.wait_for_descriptors(NEVER) {
+                        return Some(Next::Idle);
+                    }
+                }
+                _ if thread.deadline != NEVER => {
+                    let (now, deadline) = (self.now(), thread.deadline);
+                    self.jump(deadline.saturating_sub(now));
+                }
+                _ => {
+                    let pc = thread.pc;
+                    self.diverge(step.thread, pc, step);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// The schedule does not fit the run at this point.
+    fn diverge(&self, thread: u32, pc: u64, step: Step) {
+        let Some(follow) = &self.follow else { return };
+        if !follow.strict {
+            return;
+        }
+        let control = shared::control();
+        control.thread.store(thread, Ordering::Relaxed);
+        control.pc.store(pc, Ordering::Relaxed);
+        control.event.store(self.threads.get(thread as usize).map_or(0, |thread| thread.steps), Ordering::Relaxed);
+        control.step.store(follow.at.saturating_sub(1), Ordering::Relaxed);
+        control.expected_site.store(step.site.0, Ordering::Relaxed);
+        control.seen_site.store(modules::site(pc).0, Ordering::Relaxed);
+        shared::fail(Ending::Diverged, b"");
+        sys::exit_group(crate::die::STATUS);
+    }
+}

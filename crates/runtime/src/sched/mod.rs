@@ -1,0 +1,483 @@
+//! One thread at a time.
+//!
+//! A thread that reaches a visible operation says what it needs for it ([`Wait`]) and goes
+//! on if it has the turn, has steps left, and the operation can be performed; otherwise it
+//! passes the turn to a thread that the policy chooses among those that can run, and sleeps
+//! on a futex of its own until the turn comes back. Nobody is ever scheduled to find out
+//! that it cannot go on.
+//!
+//! Plain accesses are steps too, but cost no more than a countdown: a turn comes with a
+//! budget of steps, and only when it is used up the policy is asked again.
+//!
+//! Time is virtual: it goes on with the steps, and jumps to the next deadline when nobody
+//! can run.
+
+mod deadlock;
+mod follow;
+pub(crate) mod object;
+pub(crate) mod policy;
+pub(crate) mod thread;
+mod turn;
+mod watchdog;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use hashbrown::HashMap;
+use raddle_trace::control::{EXTERNAL, Ending, Policy as Code, State};
+use raddle_trace::record::{Kind, Lock, Switch, Wake};
+use rustc_hash::FxBuildHasher;
+
+use self::follow::Follow;
+use self::object::{NOBODY, Object};
+use self::policy::{Candidate, Moment, Policy};
+use self::thread::{NEVER, Thread, Wait};
+pub(crate) use self::turn::{begin, cancel_point, end, first, outside, visible, yield_turn};
+use crate::guarded::Guarded;
+use crate::random::Random;
+use crate::{lane, shared, sys, tls};
+
+/// The scheduler. Whoever holds its lock may change it, and only the thread with the turn
+/// may decide.
+pub(crate) static SCHED: Guarded<Sched> = Guarded::new(Sched::new());
+
+/// Threads that came back from outside and wait for the scheduler's lock.
+static RETURNING: AtomicU32 = AtomicU32::new(0);
+
+/// Virtual time per step.
+const STEP_NS: u64 = 20;
+/// Virtual time per reading of a clock, so that waiting for a time by reading it ends.
+const READING_NS: u64 = 1_000;
+/// Steps at a time of a thread that may be spinning.
+const LOOK_STEPS: u64 = 16;
+/// So many yields in which nothing else happened are a livelock.
+const FRUITLESS_MAX: u32 = 100_000;
+
+/// See the module.
+pub(crate) struct Sched {
+    policy: Option<Box<dyn Policy>>,
+    follow: Option<Follow>,
+    pub(crate) threads: Vec<Thread>,
+    /// invariant: sorted, and exactly the threads that have begun and not ended.
+    live: Vec<u32>,
+    current: Option<u32>,
+    /// Who gave up the turn last and how, until the next grant records it.
+    leaving: Option<Leaving>,
+    /// Kernel id of a thread that is on its way out; nobody runs until it is gone.
+    exiting: u32,
+    /// Virtual time beyond what the steps make.
+    clock: u64,
+    steps: u64,
+    steps_max: u64,
+    pub(crate) objects: HashMap<u64, Object, FxBuildHasher>,
+    fruitless: u32,
+    choices: Random,
+    recorded: bool,
+    early_sleepers: bool,
+    /// Child processes: they may feed our descriptors.
+    pub(crate) n_processes: u32,
+    runnable: Vec<Candidate>,
+    watch: watchdog::Watch,
+}
+
+struct Leaving {
+    reason: Switch,
+    pc: u64,
+    stretch: u64,
+}
+
+/// Who has the turn next.
+enum Next {
+    Run(u32),
+    /// Nobody, until a thread comes back from outside.
+    Idle,
+}
+
+impl Sched {
+    const fn new() -> Self {
+        Self {
+            policy: None,
+            follow: None,
+            threads: Vec::new(),
+            live: Vec::new(),
+            current: None,
+            leaving: None,
+            exiting: 0,
+            clock: 0,
+            steps: 0,
+            steps_max: 0,
+            objects: HashMap::with_hasher(FxBuildHasher),
+            fruitless: 0,
+            choices: Random::new(0, 0),
+            recorded: false,
+            early_sleepers: false,
+            n_processes: 0,
+            runnable: Vec::new(),
+            watch: watchdog::Watch::new(),
+        }
+    }
+
+    /// Takes over the plan; the calling thread is the main thread and has the turn.
+    pub(crate) fn start(&mut self) {
+        let plan = &shared::control().plan;
+        let seed = plan.seed.load(Ordering::Relaxed);
+        let code = |word: &AtomicU32| Code::from_u8(word.load(Ordering::Relaxed) as u8);
+        let chosen = code(&plan.policy).unwrap_or(Code::Random);
+        let depth = plan.depth.load(Ordering::Relaxed);
+        let steps_expected = plan.steps_expected.load(Ordering::Relaxed);
+        let options = plan.options.load(Ordering::Relaxed);
+        if chosen == Code::Follow {
+            self.follow = Some(Follow::new(options & raddle_trace::control::STRICT != 0));
+        }
+        let behind = if chosen == Code::Follow { code(&plan.policy_after) } else { None };
+        self.policy = Some(policy::policy(behind.unwrap_or(chosen), seed, depth, steps_expected));
+        self.steps_max = plan.steps_max.load(Ordering::Relaxed);
+        self.choices = Random::new(seed, 4);
+        self.early_sleepers = options & raddle_trace::control::EARLY_SLEEPERS != 0;
+        self.recorded = plan.deliver.load(Ordering::Relaxed) != 0;
+        let main = self.add_thread(NOBODY, (0, 0));
+        self.live.push(main);
+        self.threads[main as usize].kernel_id = sys::gettid();
+        self.threads[main as usize].tls = tls::address();
+        shared::slot(main).kernel_id.store(sys::gettid(), Ordering::Relaxed);
+        shared::slot(main).state.store(State::Ready as u32, Ordering::Relaxed);
+        self.leaving = Some(Leaving { reason: Switch::Start, pc: 0, stretch: 0 });
+    }
+
+    /// Makes room for a new thread, which is not live yet.
+    pub(crate) fn add_thread(&mut self, parent: u32, start: (usize, usize)) -> u32 {
+        let id = self.threads.len() as u32;
+        if id as usize >= raddle_trace::control::THREADS_MAX {
+            die!("more than {} threads", raddle_trace::control::THREADS_MAX);
+        }
+        let slot = shared::slot(id);
+        slot.parent.store(parent, Ordering::Relaxed);
+        slot.holder.store(NOBODY, Ordering::Relaxed);
+        if let Some(parent) = self.threads.get_mut(parent as usize) {
+            parent.n_children += 1;
+            slot.ordinal.store(parent.n_children, Ordering::Relaxed);
+        }
+        self.threads.push(Thread::new(start));
+        shared::control().n_threads.store(id + 1, Ordering::Release);
+        id
+    }
+
+    /// Takes back what [`Sched::add_thread`] did, when the thread could not be created.
+    pub(crate) fn drop_thread(&mut self, id: u32) {
+        assert!(id as usize + 1 == self.threads.len(), "internal bug: thread {id} is not the last");
+        self.threads.pop();
+        shared::control().n_threads.store(id, Ordering::Release);
+    }
+
+    /// From now on the thread can be scheduled.
+    pub(crate) fn make_live(&mut self, id: u32) {
+        let at = self.live.partition_point(|&other| other < id);
+        self.live.insert(at, id);
+    }
+
+    /// The thread that libc knows by this name and that nobody has joined.
+    pub(crate) fn by_pthread(&self, pthread: u64) -> Option<u32> {
+        self.threads.iter().rposition(|thread| thread.pthread == pthread && !thread.gone).map(|id| id as u32)
+    }
+
+    /// Virtual nanoseconds since the start.
+    pub(crate) fn now(&self) -> u64 {
+        let here = if tls::get(tls::TURN) == 1 { performed() } else { 0 };
+        self.clock + (self.steps + here) * STEP_NS
+    }
+
+    /// The same, for a program that asks: asking takes time.
+    pub(crate) fn read_clock(&mut self) -> u64 {
+        self.clock += READING_NS;
+        self.now()
+    }
+
+    /// The model of the object at an address.
+    pub(crate) fn object(&mut self, addr: u64, kind: Lock) -> &mut Object {
+        self.objects.entry(addr).or_insert_with(|| Object::new(kind))
+    }
+
+    /// Threads that wait for a wake-up, in the order of their numbers.
+    pub(crate) fn waiters(&self, mut on: impl FnMut(Wait) -> bool) -> Vec<u32> {
+        let waits = |&&id: &&u32| {
+            let thread = &self.threads[id as usize];
+            thread.woken.is_none() && on(thread.wait)
+        };
+        self.live.iter().filter(waits).copied().collect()
+    }
+
+    /// Gives a waiting thread its wake-up.
+    pub(crate) fn wake(&mut self, thread: u32, how: Wake, by: u32) {
+        self.threads[thread as usize].woken = Some((how, by));
+    }
+
+    /// One of `n` alternatives, by the schedule or at random. The same in a replay.
+    pub(crate) fn choose(&mut self, n: u32) -> u32 {
+        if n < 2 {
+            return 0;
+        }
+        let followed = self.follow.as_mut().and_then(Follow::choice);
+        let taken = followed.unwrap_or_else(|| self.choices.below(u64::from(n)) as u32).min(n - 1);
+        if self.recorded {
+            lane::append_all(Kind::Choice, n.min(255) as u8, u64::from(taken), 0, 0, &[]);
+        }
+        taken
+    }
+
+    /// Asks the policy again at the running thread's next operation, if it wants to know
+    /// when others become runnable.
+    pub(crate) fn poke(&mut self, me: u32) {
+        if self.follow.is_none() && self.policy.as_ref().is_some_and(|policy| policy.eager()) {
+            self.fold(me);
+        }
+    }
+
+    /// Accounts for the steps that the running thread has performed, and takes back the rest.
+    fn fold(&mut self, me: u32) {
+        let done = performed();
+        tls::set(tls::BUDGET, 0);
+        tls::set(tls::COUNTDOWN, 0);
+        self.steps += done;
+        let thread = &mut self.threads[me as usize];
+        thread.steps += done;
+        thread.stretch += done;
+        shared::slot(me).steps.store(thread.steps, Ordering::Relaxed);
+        shared::control().steps.store(self.steps, Ordering::Relaxed);
+        if self.steps_max != 0 && self.steps > self.steps_max {
+            self.livelock(me);
+        }
+    }
+
+    /// How the thread's wait would end now; nothing if it goes on.
+    fn wake_of(&self, id: u32, wait: Wait, deadline: u64) -> Option<Wake> {
+        let thread = &self.threads[id as usize];
+        if self.ready(id, wait) {
+            Some(thread.woken.map_or(Wake::Woken, |(how, _)| how))
+        } else if thread.cancelled && !thread.uncancellable && wait.cancellable() {
+            Some(Wake::Cancelled)
+        } else if thread.interrupted && wait.interruptible() {
+            Some(Wake::Interrupted)
+        } else if deadline <= self.now() {
+            Some(Wake::TimedOut)
+        } else {
+            None
+        }
+    }
+
+    fn ready(&self, id: u32, wait: Wait) -> bool {
+        let object = |at: u64| self.objects.get(&at);
+        match wait {
+            Wait::Nothing => true,
+            Wait::Lock(at) | Wait::WriteLock(at) => object(at).is_none_or(Object::is_free),
+            Wait::ReadLock(at) => object(at).is_none_or(Object::is_readable),
+            Wait::Cond(_) | Wait::Futex(..) => self.threads[id as usize].woken.is_some(),
+            Wait::Semaphore(at) => semaphore_value(at) > 0,
+            Wait::Barrier(at, round) => object(at).is_none_or(|barrier| barrier.round != round),
+            Wait::Join(other) => self.threads[other as usize].ended,
+            // glibc: bit 0 of the control word says «in progress».
+            Wait::Once(at) => peek32(at) & 1 == 0,
+            // Itanium C++ ABI as libstdc++ has it: the second byte says «in progress».
+            Wait::Guard(at) => peek32(at) & 0xff00 == 0,
+            Wait::Unwaited(at) => self.waiters(|wait| wait == Wait::Cond(at)).is_empty(),
+            Wait::Descriptors(at, n) => any_ready(at, n, 0),
+            Wait::Sleep | Wait::Signal | Wait::Outside => false,
+        }
+    }
+
+    fn collect_runnable(&mut self) {
+        let mut runnable = core::mem::take(&mut self.runnable);
+        runnable.clear();
+        for &id in &self.live {
+            let thread = &self.threads[id as usize];
+            if self.wake_of(id, thread.wait, thread.deadline).is_some() {
+                let (addr, write) = thread.access;
+                runnable.push(Candidate { thread: id, addr, write });
+            }
+        }
+        self.runnable = runnable;
+    }
+
+    /// Decides who goes next after `last` gave up the turn for `reason`.
+    fn next(&mut self, last: Option<u32>, reason: Switch, pc: u64) -> Next {
+        if self.follow.is_some() {
+            if let Some(next) = self.next_followed(last, reason, pc) {
+                return next;
+            }
+            self.follow = None;
+        }
+        loop {
+            self.collect_runnable();
+            if self.early_sleepers && self.choices.below(16) == 0 {
+                self.wake_a_sleeper();
+            }
+            if self.runnable.is_empty() {
+                if let Some(next) = self.wait_for_something(last) {
+                    return next;
+                }
+                continue;
+            }
+            let yielded = |thread: u32, threads: &[Thread]| threads[thread as usize].yielded;
+            if self.runnable.iter().all(|candidate| yielded(candidate.thread, &self.threads)) {
+                if self.fruitless > 200 && self.jump_to_next_deadline() {
+                    self.fruitless = 0;
+                    continue;
+                }
+                if self.fruitless > FRUITLESS_MAX {
+                    self.livelock(last.unwrap_or(0));
+                }
+                for candidate in &self.runnable {
+                    self.threads[candidate.thread as usize].yielded = false;
+                }
+                // Whoever yielded just now still goes after the others.
+                if reason == Switch::Yielded && self.runnable.len() > 1 {
+                    self.runnable.retain(|candidate| Some(candidate.thread) != last);
+                }
+            } else {
+                self.runnable.retain(|candidate| !yielded(candidate.thread, &self.threads));
+            }
+            let moment = Moment { runnable: &self.runnable, last, reason, steps: self.steps };
+            let Some(policy) = self.policy.as_mut() else { die!("internal bug: no policy") };
+            return Next::Run(policy.choose(&moment));
+        }
+    }
+
+    /// Nobody can run: lets time pass, waits for input, or finds that there is nothing to
+    /// wait for. None means to look again.
+    fn wait_for_something(&mut self, last: Option<u32>) -> Option<Next> {
+        let waits = |wait: fn(Wait) -> bool| self.live.iter().any(|&id| wait(self.threads[id as usize].wait));
+        let on_descriptors = waits(|wait| matches!(wait, Wait::Descriptors(..)));
+        let on_outside = waits(|wait| matches!(wait, Wait::Outside | Wait::Signal));
+        let deadline = self.next_deadline();
+        if on_descriptors {
+            // Somebody outside may still write. A deadline gives it real time only if there
+            // is somebody: a child process.
+            let real_ns = match deadline {
+                None => NEVER,
+                Some(_) if self.n_processes == 0 => 2_000_000,
+                Some(deadline) => deadline.saturating_sub(self.now()),
+            };
+            if self.wait_for_descriptors(real_ns) {
+                shared::flag(EXTERNAL);
+                return None;
+            }
+            if RETURNING.load(Ordering::SeqCst) > 0 {
+                return Some(Next::Idle);
+            }
+        }
+        if deadline.is_some() {
+            self.jump_to_next_deadline();
+            return None;
+        }
+        if on_outside {
+            return Some(Next::Idle);
+        }
+        self.deadlock(last)
+    }
+
+    /// Waits in real time until a descriptor that somebody waits for is ready.
+    fn wait_for_descriptors(&self, ns: u64) -> bool {
+        let start = sys::monotonic_ns();
+        loop {
+            for &id in &self.live {
+                if let Wait::Descriptors(at, n) = self.threads[id as usize].wait {
+                    if any_ready(at, n, 1) {
+                        return true;
+                    }
+                }
+            }
+            if RETURNING.load(Ordering::SeqCst) > 0 || sys::monotonic_ns() - start >= ns {
+                return false;
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
+        let deadlines = self.live.iter().map(|&id| &self.threads[id as usize]);
+        deadlines.filter(|thread| thread.wait != Wait::Nothing).map(|thread| thread.deadline).min().filter(|&deadline| deadline != NEVER)
+    }
+
+    /// Moves time to the next deadline; false if there is none ahead.
+    fn jump_to_next_deadline(&mut self) -> bool {
+        let now = self.now();
+        let Some(deadline) = self.next_deadline().filter(|&deadline| deadline > now) else { return false };
+        self.jump(deadline - now);
+        true
+    }
+
+    fn jump(&mut self, by: u64) {
+        self.clock += by;
+        let now = self.now();
+        shared::control().clock_ns.store(now, Ordering::Relaxed);
+        if shared::mode() == shared::TRACE {
+            lane::append_all(Kind::Clock, 0, 0, 0, 0, &[now]);
+        }
+    }
+
+    fn wake_a_sleeper(&mut self) {
+        let sleeper = self.live.iter().copied().find(|&id| self.threads[id as usize].wait == Wait::Sleep);
+        if sleeper.is_some() && self.jump_to_next_deadline() {
+            self.collect_runnable();
+        }
+    }
+
+    /// Gives the turn to a thread, with a budget of steps, and records it.
+    fn grant(&mut self, id: u32) {
+        if let Some(Leaving { reason, pc, stretch }) = self.leaving.take() {
+            if self.recorded {
+                lane::append_all(Kind::Switch, reason as u8, u64::from(id), 0, pc, &[stretch]);
+            }
+            let control = shared::control();
+            control.switches.fetch_add(1, Ordering::Relaxed);
+        }
+        let budget = match (&self.follow, &mut self.policy) {
+            (Some(follow), _) => follow.budget(self.threads[id as usize].stretch),
+            (None, Some(policy)) => policy.quantum(self.steps).max(1),
+            (None, None) => 1,
+        };
+        let thread = &mut self.threads[id as usize];
+        let looked_at = self.follow.is_none() && thread.spin.suspected();
+        thread.budget = if looked_at { budget.min(LOOK_STEPS) } else { budget };
+        thread.yielded = false;
+        self.current = Some(id);
+    }
+
+    fn publish(&self, id: u32) {
+        let thread = &self.threads[id as usize];
+        let slot = shared::slot(id);
+        let (state, object) = thread.wait.published();
+        slot.pc.store(thread.pc, Ordering::Relaxed);
+        slot.object.store(object, Ordering::Relaxed);
+        slot.state.store(state as u32, Ordering::Relaxed);
+    }
+
+    fn livelock(&self, me: u32) -> ! {
+        let control = shared::control();
+        control.thread.store(me, Ordering::Relaxed);
+        control.pc.store(self.threads[me as usize].pc, Ordering::Relaxed);
+        shared::fail(Ending::Livelock, b"");
+        sys::exit_group(crate::die::STATUS)
+    }
+}
+
+/// Steps that the running thread has performed of its budget.
+fn performed() -> u64 {
+    tls::get(tls::BUDGET).saturating_sub((tls::get(tls::COUNTDOWN) as i64).max(0) as u64)
+}
+
+fn peek32(at: u64) -> u32 {
+    // SAFETY: the address of an object that the program passed to us as such; read as the
+    // program's own threads would.
+    unsafe { (*(at as *const AtomicU32)).load(Ordering::Relaxed) }
+}
+
+/// The value of a semaphore: glibc keeps it in the lower half of the first word.
+pub(crate) fn semaphore_value(at: u64) -> u32 {
+    peek32(at)
+}
+
+fn any_ready(at: u64, n: u32, ms: i32) -> bool {
+    // SAFETY: a thread of ours waits with these on its stack and does not touch them.
+    let descriptors = unsafe { core::slice::from_raw_parts_mut(at as *mut libc::pollfd, n as usize) };
+    sys::poll(descriptors, ms) > 0
+}

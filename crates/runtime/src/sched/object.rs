@@ -1,0 +1,62 @@
+//! Synchronization objects, as the scheduler models them.
+//!
+//! The program's own objects stay in step: the real primitive is called when the model says
+//! that it will succeed at once. The model adds who holds what since where, which libc does
+//! not tell, and which waiter is woken, which libc would decide by itself.
+
+use alloc::vec::Vec;
+
+use raddle_trace::record::Lock;
+
+/// No thread.
+pub(crate) const NOBODY: u32 = u32::MAX;
+
+/// A lock, condition variable or barrier, by its address.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    /// What it is.
+    pub(crate) kind: Lock,
+    /// Who has it for itself.
+    pub(crate) owner: u32,
+    /// How often the owner took it.
+    pub(crate) depth: u32,
+    /// Where it was taken.
+    pub(crate) owner_pc: u64,
+    /// Who has it for reading, and since where.
+    pub(crate) readers: Vec<(u32, u64)>,
+    /// Of a barrier: how many it takes.
+    pub(crate) count: u32,
+    /// Of a barrier: how many have come.
+    pub(crate) arrived: u32,
+    /// Of a barrier: how often it opened.
+    pub(crate) round: u32,
+    /// Of a condition variable or futex: where a wake-up was last sent that nobody waited for.
+    pub(crate) missed_pc: u64,
+}
+
+impl Object {
+    /// One that nobody holds.
+    pub(crate) const fn new(kind: Lock) -> Self {
+        Self {
+            kind,
+            owner: NOBODY,
+            depth: 0,
+            owner_pc: 0,
+            readers: Vec::new(),
+            count: 0,
+            arrived: 0,
+            round: 0,
+            missed_pc: 0,
+        }
+    }
+
+    /// Whether somebody can have it for itself.
+    pub(crate) fn is_free(&self) -> bool {
+        self.owner == NOBODY && self.readers.is_empty()
+    }
+
+    /// Whether somebody can have it for reading.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.owner == NOBODY
+    }
+}

@@ -1,0 +1,274 @@
+//! Passing the turn.
+
+use core::sync::atomic::Ordering;
+
+use raddle_trace::control::State;
+use raddle_trace::record::{Kind, Switch, Wake};
+
+use super::thread::{NEVER, Wait};
+use super::{Leaving, Next, RETURNING, SCHED, Sched, watchdog};
+use crate::guarded::Guard;
+use crate::{lane, shared, sys, tls};
+
+/// Returns when the running thread may perform a visible operation at `pc`, which needs
+/// `wait`: it has the turn, the step is counted, and the result says how the wait ended.
+/// `sync` tells a synchronization operation from an access.
+pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -> Wake {
+    take_turn(me);
+    let mut sched = SCHED.lock();
+    let mut asked = !sync || sched.follow.is_some();
+    loop {
+        match sched.wake_of(me, wait, deadline) {
+            Some(wake) => {
+                let countdown = tls::get(tls::COUNTDOWN) as i64;
+                let sticky = tls::sticky();
+                if !asked && !sticky {
+                    asked = true;
+                    if sched.policy.as_mut().is_some_and(|policy| policy.at_sync()) {
+                        sched = step_aside(sched, me, pc, wait, deadline, Switch::Preempt);
+                        continue;
+                    }
+                }
+                if countdown > 0 {
+                    tls::set(tls::COUNTDOWN, countdown as u64 - 1);
+                    if wake == Wake::Cancelled {
+                        tls::set(tls::CANCEL, 1);
+                    }
+                    let thread = &mut sched.threads[me as usize];
+                    thread.pc = pc;
+                    return wake;
+                }
+                sched = step_aside(sched, me, pc, wait, deadline, Switch::Preempt);
+            }
+            None => {
+                let thread = &mut sched.threads[me as usize];
+                (thread.wait, thread.deadline, thread.pc) = (wait, deadline, pc);
+                sched.check_circle(me);
+                sched = step_aside(sched, me, pc, wait, deadline, Switch::Blocked);
+            }
+        }
+    }
+}
+
+/// Lets others go first, after an operation that said so.
+pub(crate) fn yield_turn(me: u32, pc: u64) {
+    take_turn(me);
+    if tls::sticky() {
+        return;
+    }
+    let mut sched = SCHED.lock();
+    sched.threads[me as usize].yielded = true;
+    sched.fruitless += 1;
+    drop(step_aside(sched, me, pc, Wait::Nothing, NEVER, Switch::Yielded));
+}
+
+/// Whether the running thread is to be cancelled here.
+pub(crate) fn cancel_point(me: u32) -> bool {
+    let sched = SCHED.lock();
+    let thread = &sched.threads[me as usize];
+    thread.cancelled && !thread.uncancellable
+}
+
+/// Gives up the turn, if the policy wants it so, and comes back with a new budget.
+fn step_aside<'a>(
+    mut sched: Guard<'a, Sched>,
+    me: u32,
+    pc: u64,
+    wait: Wait,
+    deadline: u64,
+    reason: Switch,
+) -> Guard<'a, Sched> {
+    sched.fold(me);
+    let thread = &mut sched.threads[me as usize];
+    (thread.wait, thread.deadline, thread.pc) = (wait, deadline, pc);
+    sched.publish(me);
+    let sticky = tls::sticky() && reason != Switch::Blocked;
+    if reason != Switch::Yielded {
+        let useful = (sched.threads[me as usize].stretch / 1000).min(1 << 20) as u32;
+        sched.fruitless = sched.fruitless.saturating_sub(useful);
+        if reason == Switch::Blocked {
+            sched.fruitless = 0;
+        }
+    }
+    let next = if sticky { Next::Run(me) } else { sched.next(Some(me), reason, pc) };
+    if let Next::Run(next) = next {
+        if next == me {
+            sched.grant(me);
+            arm(&mut sched, me);
+            return sched;
+        }
+    }
+    let stretch = core::mem::take(&mut sched.threads[me as usize].stretch);
+    sched.leaving = Some(Leaving { reason, pc, stretch });
+    pass(sched, next);
+    wait_turn(me);
+    SCHED.lock()
+}
+
+/// Hands the turn to whoever is next. The caller has it no more.
+fn pass(mut sched: Guard<'_, Sched>, next: Next) {
+    tls::set(tls::TURN, 0);
+    tls::set(tls::COUNTDOWN, 0);
+    tls::set(tls::BUDGET, 0);
+    match next {
+        Next::Run(id) => {
+            sched.grant(id);
+            drop(sched);
+            hand_to(id);
+        }
+        Next::Idle => sched.current = None,
+    }
+}
+
+/// Wakes the thread that was granted the turn.
+pub(super) fn hand_to(id: u32) {
+    let slot = shared::slot(id);
+    slot.turn.store(1, Ordering::Release);
+    sys::futex_wake(&slot.turn, false);
+}
+
+/// Takes over the budget that came with the turn.
+fn arm(sched: &mut Sched, me: u32) {
+    let thread = &mut sched.threads[me as usize];
+    (thread.wait, thread.deadline) = (Wait::Nothing, NEVER);
+    shared::slot(me).state.store(State::Ready as u32, Ordering::Relaxed);
+    tls::set(tls::BUDGET, thread.budget);
+    tls::set(tls::COUNTDOWN, thread.budget);
+    tls::set(tls::TURN, 1);
+}
+
+/// Sleeps until the turn comes.
+fn wait_turn(me: u32) {
+    let slot = shared::slot(me);
+    while slot.turn.swap(0, Ordering::Acquire) == 0 {
+        sys::futex_wait(&slot.turn, 0, Some(watchdog::LOOK_NS), false);
+        if slot.turn.load(Ordering::Relaxed) == 0 {
+            watchdog::look();
+        }
+    }
+    let mut sched = SCHED.lock();
+    let exiting = core::mem::take(&mut sched.exiting);
+    arm(&mut sched, me);
+    drop(sched);
+    // What a thread does on its way out, in libc and in the kernel, must not overlap with
+    // what we do: stacks and arenas would come in another order each time.
+    while exiting != 0 && sys::thread_exists(exiting) {
+        sys::sched_yield();
+    }
+}
+
+/// Makes sure that the running thread has the turn: it may have come back from outside, or
+/// the watchdog may have taken the turn away.
+fn take_turn(me: u32) {
+    if tls::get(tls::TURN) != 1 {
+        come_back(me);
+    }
+}
+
+/// Leaves the turn to others while `body` blocks in the kernel.
+pub(crate) fn outside<R>(me: u32, pc: u64, body: impl FnOnce() -> R) -> R {
+    take_turn(me);
+    let mut sched = SCHED.lock();
+    sched.fold(me);
+    let thread = &mut sched.threads[me as usize];
+    (thread.wait, thread.deadline, thread.pc) = (Wait::Outside, NEVER, pc);
+    sched.publish(me);
+    let next = sched.next(Some(me), Switch::Blocked, pc);
+    let stretch = core::mem::take(&mut sched.threads[me as usize].stretch);
+    sched.leaving = Some(Leaving { reason: Switch::Blocked, pc, stretch });
+    shared::flag(raddle_trace::control::EXTERNAL);
+    pass(sched, next);
+    let result = body();
+    come_back(me);
+    result
+}
+
+fn come_back(me: u32) {
+    RETURNING.fetch_add(1, Ordering::SeqCst);
+    let mut sched = SCHED.lock();
+    RETURNING.fetch_sub(1, Ordering::SeqCst);
+    let thread = &mut sched.threads[me as usize];
+    (thread.wait, thread.deadline) = (Wait::Nothing, NEVER);
+    sched.publish(me);
+    if sched.current.is_none() {
+        let pc = sched.leaving.as_ref().map_or(0, |leaving| leaving.pc);
+        if let Next::Run(id) = sched.next(None, Switch::Blocked, pc) {
+            sched.grant(id);
+            if id == me {
+                let exiting = core::mem::take(&mut sched.exiting);
+                arm(&mut sched, me);
+                drop(sched);
+                while exiting != 0 && sys::thread_exists(exiting) {
+                    sys::sched_yield();
+                }
+                return;
+            }
+            drop(sched);
+            hand_to(id);
+        } else {
+            drop(sched);
+        }
+    } else {
+        drop(sched);
+    }
+    wait_turn(me);
+}
+
+/// The main thread gets the first turn.
+pub(crate) fn first(me: u32) {
+    let mut sched = SCHED.lock();
+    sched.grant(me);
+    arm(&mut sched, me);
+}
+
+/// A new thread waits for its first turn. Gives its start routine and argument.
+pub(crate) fn begin(me: u32, stack: (u64, u64)) -> (usize, usize) {
+    tls::set(tls::THREAD, u64::from(me) + 1);
+    tls::set(tls::LANE, lane::address(0));
+    let slot = shared::slot(me);
+    slot.stack_low.store(stack.0, Ordering::Relaxed);
+    slot.stack_high.store(stack.1, Ordering::Relaxed);
+    {
+        let mut sched = SCHED.lock();
+        let thread = &mut sched.threads[me as usize];
+        thread.kernel_id = sys::gettid();
+        thread.tls = tls::address();
+    }
+    slot.state.store(State::Ready as u32, Ordering::Relaxed);
+    slot.kernel_id.store(sys::gettid(), Ordering::Release);
+    sys::futex_wake(&slot.kernel_id, false);
+    wait_turn(me);
+    if shared::mode() == shared::TRACE {
+        let parent = u64::from(slot.parent.load(Ordering::Relaxed));
+        lane::append_all(Kind::Begin, 0, u64::from(me), 0, 0, &[parent, stack.0, stack.1]);
+    }
+    SCHED.lock().threads[me as usize].start
+}
+
+/// The running thread ends: everything of it but libc's last steps is over.
+pub(crate) fn end(me: u32) {
+    take_turn(me);
+    let mut sched = SCHED.lock();
+    if shared::mode() == shared::TRACE {
+        lane::append_all(Kind::End, 0, 0, 0, 0, &[]);
+    }
+    sched.fold(me);
+    let at = sched.live.partition_point(|&other| other < me);
+    sched.live.remove(at);
+    let kernel_id = sys::gettid();
+    let thread = &mut sched.threads[me as usize];
+    thread.ended = true;
+    thread.tls = 0;
+    let pc = thread.pc;
+    let slot = shared::slot(me);
+    slot.state.store(State::Ended as u32, Ordering::Relaxed);
+    sched.fruitless = 0;
+    let next = sched.next(Some(me), Switch::Ended, pc);
+    let stretch = core::mem::take(&mut sched.threads[me as usize].stretch);
+    sched.leaving = Some(Leaving { reason: Switch::Ended, pc, stretch });
+    sched.exiting = kernel_id;
+    tls::set(tls::THREAD, 0);
+    pass(sched, next);
+    // What still comes, such as the destructors of other thread keys, is on its own.
+    tls::set(tls::LANE, 0);
+}

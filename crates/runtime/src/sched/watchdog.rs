@@ -1,0 +1,86 @@
+//! Takes the turn from a thread that does not use it.
+//!
+//! Some code blocks or spins where we have no callback: a library built without
+//! instrumentation, a lock inside libc, a system call that we do not know. Every waiting
+//! thread wakes now and then and looks whether the one with the turn got on. If the kernel
+//! says that it sleeps, the turn goes to another thread soon; if it runs, much later. Such a
+//! run is marked as not strictly deterministic. A machine under load does not lead here: a
+//! thread that waits for a processor counts as running.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use raddle_trace::control::NONDETERMINISTIC;
+use raddle_trace::record::Switch;
+
+use super::thread::Wait;
+use super::{Leaving, Next, SCHED};
+use crate::{shared, sys, tls};
+
+/// How often a waiting thread looks.
+pub(super) const LOOK_NS: u64 = 50_000_000;
+/// For how long a sleeping thread keeps the turn.
+const ASLEEP_NS: u64 = 100_000_000;
+/// For how long a running thread that makes no step keeps the turn.
+const BUSY_NS: u64 = 5_000_000_000;
+
+/// What was seen when somebody looked last.
+pub(super) struct Watch {
+    current: Option<u32>,
+    countdown: u64,
+    steps: u64,
+    asleep_since: u64,
+    stuck_since: u64,
+}
+
+impl Watch {
+    pub(super) const fn new() -> Self {
+        Self { current: None, countdown: 0, steps: 0, asleep_since: 0, stuck_since: 0 }
+    }
+}
+
+/// Looks whether the thread with the turn gets on, and gives the turn to another if not.
+pub(super) fn look() {
+    let Some(mut sched) = SCHED.try_lock() else { return };
+    let Some(current) = sched.current else { return };
+    let holder = &sched.threads[current as usize];
+    if holder.tls == 0 || sched.exiting != 0 {
+        return;
+    }
+    let (holder_tls, kernel_id) = (holder.tls, holder.kernel_id);
+    let now = sys::monotonic_ns();
+    // SAFETY: the thread lives, since it has the turn, and so does its thread-local block.
+    let word = |word: usize| unsafe { &*((holder_tls + word as u64) as *const AtomicU64) };
+    let countdown = word(tls::COUNTDOWN).load(Ordering::Relaxed);
+    let steps = sched.steps + shared::control().switches.load(Ordering::Relaxed);
+    let watch = &mut sched.watch;
+    if watch.current != Some(current) || watch.countdown != countdown || watch.steps != steps {
+        *watch = Watch { current: Some(current), countdown, steps, asleep_since: now, stuck_since: now };
+        return;
+    }
+    if sys::thread_state(kernel_id) != b'S' {
+        watch.asleep_since = now;
+    }
+    let taken = now - watch.asleep_since >= ASLEEP_NS || now - watch.stuck_since >= BUSY_NS;
+    // It may wait for the parent to take a chunk of the trace.
+    if !taken || crate::lane::is_full(word(tls::LANE).load(Ordering::Relaxed)) {
+        return;
+    }
+    word(tls::TURN).store(0, Ordering::Relaxed);
+    word(tls::COUNTDOWN).store(0, Ordering::Relaxed);
+    let done = word(tls::BUDGET).swap(0, Ordering::Relaxed).saturating_sub(countdown);
+    sched.steps += done;
+    let thread = &mut sched.threads[current as usize];
+    thread.steps += done;
+    let stretch = core::mem::take(&mut thread.stretch) + done;
+    thread.wait = Wait::Outside;
+    let pc = thread.pc;
+    sched.publish(current);
+    sched.leaving = Some(Leaving { reason: Switch::Taken, pc, stretch });
+    sched.current = None;
+    shared::flag(NONDETERMINISTIC);
+    if let Next::Run(id) = sched.next(None, Switch::Taken, pc) {
+        sched.grant(id);
+        drop(sched);
+        super::turn::hand_to(id);
+    }
+}

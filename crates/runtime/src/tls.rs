@@ -1,0 +1,120 @@
+//! The thread-local words that every access needs.
+//!
+//! They lie in the static thread-local block (initial-exec), so that reading one takes two
+//! instructions and no call. All start as zero, which means «not under control»: with
+//! [`COUNTDOWN`] at zero the first access of a thread takes the slow path and is told so.
+
+use core::arch::{asm, global_asm};
+
+/// Steps that the thread may take before it must ask again.
+pub(crate) const COUNTDOWN: usize = 0;
+/// Address of the thread's [`raddle_trace::control::Lane`].
+pub(crate) const LANE: usize = 8;
+/// Return address of the interposed call that is going on.
+pub(crate) const CALLER: usize = 16;
+/// Number of the thread plus 1; 0 if it is not under control.
+pub(crate) const THREAD: usize = 24;
+/// What [`COUNTDOWN`] was when the thread last got steps.
+pub(crate) const BUDGET: usize = 32;
+/// 1 while the thread has the turn.
+pub(crate) const TURN: usize = 40;
+/// Above 0 while events are not to be recorded or scheduled: inside the runtime, or by annotation.
+pub(crate) const QUIET: usize = 48;
+/// 1 if the thread must test for cancellation on the way out.
+pub(crate) const CANCEL: usize = 56;
+/// The stack pointer at a call during which the thread must not be made to wait, since the
+/// loader's lock is held; 0 outside of one. See [`sticky`].
+pub(crate) const STICKY: usize = 64;
+/// Rounds of thread-key destructors so far.
+pub(crate) const ROUNDS: usize = 72;
+/// Bit set of signals that arrived and were put off.
+pub(crate) const SIGNALS: usize = 80;
+/// State of the random numbers of this thread, in free mode.
+pub(crate) const RANDOM: usize = 88;
+/// The fiber that the thread runs as.
+pub(crate) const FIBER: usize = 96;
+/// The stack for signal handlers that we gave the thread.
+pub(crate) const ALT_STACK: usize = 112;
+/// Return address of the string function that is going on: apart from [`CALLER`], since the
+/// compiler calls those on our own behalf too.
+pub(crate) const STRING_CALLER: usize = 104;
+
+global_asm!(
+    ".section .tbss,\"awT\",@nobits",
+    ".balign 64",
+    ".hidden raddle_tls",
+    ".type raddle_tls,@object",
+    "raddle_tls:",
+    ".zero 128",
+    ".size raddle_tls, 128",
+    ".text",
+);
+
+/// A thread-local word.
+#[inline(always)]
+pub(crate) fn get(word: usize) -> u64 {
+    let value: u64;
+    // SAFETY: reads a word of this thread's own block.
+    unsafe {
+        asm!(
+            "mov {base}, qword ptr [rip + raddle_tls@GOTTPOFF]",
+            "mov {value}, qword ptr fs:[{base} + {word}]",
+            base = out(reg) _, value = lateout(reg) value, word = in(reg) word,
+            options(nostack, readonly, preserves_flags),
+        );
+    }
+    value
+}
+
+/// Sets a thread-local word.
+#[inline(always)]
+pub(crate) fn set(word: usize, value: u64) {
+    // SAFETY: writes a word of this thread's own block.
+    unsafe {
+        asm!(
+            "mov {base}, qword ptr [rip + raddle_tls@GOTTPOFF]",
+            "mov qword ptr fs:[{base} + {word}], {value}",
+            base = out(reg) _, value = in(reg) value, word = in(reg) word,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// The address of this thread's block, by which another thread can reach it.
+pub(crate) fn address() -> u64 {
+    let address: u64;
+    // SAFETY: computes an address; the thread's control block holds its own address at fs:0.
+    unsafe {
+        asm!(
+            "mov {address}, qword ptr [rip + raddle_tls@GOTTPOFF]",
+            "add {address}, qword ptr fs:[0]",
+            address = out(reg) address,
+            options(nostack, readonly),
+        );
+    }
+    address
+}
+
+/// The number of the running thread, if it is under control.
+#[inline(always)]
+pub(crate) fn thread() -> Option<u32> {
+    (get(THREAD) as u32).checked_sub(1)
+}
+
+/// Whether the thread must keep the turn. The call that made it sticky leaves no trace when
+/// it returns, but then the stack is above where it was called.
+pub(crate) fn sticky() -> bool {
+    let since = get(STICKY);
+    if since == 0 {
+        return false;
+    }
+    let here: u64;
+    // SAFETY: reads the stack pointer.
+    unsafe { asm!("mov {}, rsp", out(reg) here, options(nomem, nostack, preserves_flags)) };
+    if here < since {
+        return true;
+    }
+    set(STICKY, 0);
+    crate::modules::scan();
+    false
+}

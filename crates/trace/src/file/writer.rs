@@ -1,0 +1,230 @@
+//! Writes a trace.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::{
+    BLOCK_HEAD_BYTES, BlockHead, BlockKind, END_BYTES, FILE_HEAD_BYTES, MAGIC, VERSION, WriteError,
+    unfinished,
+};
+use crate::checksum::checksum;
+use crate::codec::{Packer, Press, RECORDS_MAX};
+use crate::event::{is_event, n_more};
+use crate::record::{Kind, Record};
+use crate::run::Run;
+
+/// A trace that is being recorded.
+///
+/// Dropped before [`Writer::finish`], it leaves an unfinished file behind.
+pub struct Writer {
+    file: File,
+    path: PathBuf,
+    streams: Vec<Stream>,
+    press: Press,
+    // Reused for every block: head, then body.
+    block: Vec<u8>,
+    n_records: u64,
+    n_bytes: u64,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Events, as [`is_event`] counts them.
+    pub events: u64,
+    /// Records.
+    pub records: u64,
+    /// Size of the file.
+    pub bytes: u64,
+}
+
+struct Stream {
+    number: u32,
+    packer: Packer,
+    // By the kind's number, all records.
+    n_kinds: [u64; 256],
+    // Payload that the last record still lacks, and whether it counts once that is there.
+    n_owed: usize,
+    owed_is_event: bool,
+}
+
+impl Writer {
+    /// Starts a trace that will be named `path` when it is finished.
+    pub fn create(path: &Path) -> Result<Self, WriteError> {
+        let partial = unfinished(path);
+        let io = |source| WriteError::Io { path: partial.clone(), source };
+        // Who still reads an unfinished file keeps it; see `mapped`.
+        match fs::remove_file(&partial) {
+            Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(io(err)),
+            _ => {}
+        }
+        let file = File::create_new(&partial).map_err(io)?;
+        let mut writer = Self {
+            file,
+            path: path.to_owned(),
+            streams: Vec::new(),
+            press: Press::new(),
+            block: Vec::new(),
+            n_records: 0,
+            n_bytes: 0,
+        };
+        let mut head = [0; FILE_HEAD_BYTES];
+        head[..8].copy_from_slice(&MAGIC);
+        head[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        writer.block.extend_from_slice(&head);
+        writer.write_block()?;
+        Ok(writer)
+    }
+
+    /// Appends records to a stream: 0 under control, the thread's number in free mode.
+    pub fn push(&mut self, stream: u32, mut records: &[Record]) -> Result<(), WriteError> {
+        let index = match self.streams.iter().position(|known| known.number == stream) {
+            Some(index) => index,
+            None => {
+                self.streams.push(Stream::new(stream));
+                self.streams.len() - 1
+            }
+        };
+        while !records.is_empty() {
+            let stream = &mut self.streams[index];
+            let n = records.len().min(RECORDS_MAX - stream.packer.n_records());
+            let (now, later) = records.split_at(n);
+            stream.push(now);
+            if stream.packer.n_records() == RECORDS_MAX {
+                self.flush(index)?;
+            }
+            records = later;
+        }
+        Ok(())
+    }
+
+    /// Says what ran, as far as it is known by now; a later description replaces this one.
+    pub fn describe(&mut self, run: &Run) -> Result<(), WriteError> {
+        let json = serde_json::to_vec(run).map_err(|err| self.error(err.into()))?;
+        self.write(BlockKind::Run, 0, 0, &json)
+    }
+
+    /// Closes the trace and gives it its name.
+    pub fn finish(mut self, run: &Run) -> Result<Summary, WriteError> {
+        for index in 0..self.streams.len() {
+            self.flush(index)?;
+        }
+        self.describe(run)?;
+        let events = self.streams.iter().map(Stream::n_events).sum::<u64>();
+        let records = self.n_records;
+        let mut end = [0; END_BYTES];
+        end[..8].copy_from_slice(&events.to_le_bytes());
+        end[8..].copy_from_slice(&records.to_le_bytes());
+        self.write(BlockKind::End, 0, 0, &end)?;
+        fs::rename(unfinished(&self.path), &self.path)
+            .map_err(|source| WriteError::Io { path: self.path.clone(), source })?;
+        Ok(Summary { events, records, bytes: self.n_bytes })
+    }
+
+    /// Writes out what a stream has gathered.
+    fn flush(&mut self, index: usize) -> Result<(), WriteError> {
+        let stream = &mut self.streams[index];
+        let n_records = stream.packer.n_records();
+        if n_records == 0 {
+            return Ok(());
+        }
+        let number = stream.number;
+        self.block.clear();
+        self.block.resize(BLOCK_HEAD_BYTES, 0);
+        stream.packer.finish(&mut self.press, &mut self.block);
+        self.n_records += n_records as u64;
+        self.seal(BlockKind::Records, number, n_records)
+    }
+
+    fn write(
+        &mut self,
+        kind: BlockKind,
+        stream: u32,
+        n_records: usize,
+        body: &[u8],
+    ) -> Result<(), WriteError> {
+        self.block.clear();
+        self.block.resize(BLOCK_HEAD_BYTES, 0);
+        self.block.extend_from_slice(body);
+        self.seal(kind, stream, n_records)
+    }
+
+    /// Fills in the head of the block whose body is there, and writes it.
+    fn seal(&mut self, kind: BlockKind, stream: u32, n_records: usize) -> Result<(), WriteError> {
+        let (head, body) = self.block.split_at_mut(BLOCK_HEAD_BYTES);
+        let too_long = |_| io::Error::from(io::ErrorKind::FileTooLarge);
+        let n_bytes = u32::try_from(body.len()).map_err(too_long);
+        let n_records = n_records as u32;
+        let checksum = checksum(body);
+        match n_bytes {
+            Ok(n_bytes) => head.copy_from_slice(
+                &BlockHead { kind, stream, n_records, n_bytes, checksum }.to_bytes(),
+            ),
+            Err(err) => return Err(self.error(err)),
+        }
+        self.write_block()
+    }
+
+    fn write_block(&mut self) -> Result<(), WriteError> {
+        self.file.write_all(&self.block).map_err(|err| self.error(err))?;
+        self.n_bytes += self.block.len() as u64;
+        Ok(())
+    }
+
+    fn error(&self, source: io::Error) -> WriteError {
+        WriteError::Io { path: unfinished(&self.path), source }
+    }
+}
+
+impl Stream {
+    fn new(number: u32) -> Self {
+        Self { number, packer: Packer::new(), n_kinds: [0; 256], n_owed: 0, owed_is_event: false }
+    }
+
+    fn push(&mut self, records: &[Record]) {
+        for record in records {
+            self.n_kinds[(record.head >> 56) as usize] += 1;
+        }
+        self.note_owed(records);
+        self.packer.push(records);
+    }
+
+    /// Keeps track of a record whose payload may never come since the target is killed.
+    fn note_owed(&mut self, records: &[Record]) {
+        let is_more = |record: &&Record| record.kind() == Some(Kind::More);
+        let n_trailing = records.iter().rev().take_while(is_more).count();
+        match records.iter().rev().nth(n_trailing).and_then(|record| record.kind()) {
+            Some(kind) => {
+                self.n_owed = n_more(kind).saturating_sub(n_trailing);
+                self.owed_is_event = is_event(kind);
+            }
+            None => self.n_owed = self.n_owed.saturating_sub(n_trailing),
+        }
+    }
+
+    fn n_events(&self) -> u64 {
+        let n_heads: u64 = Kind::ALL
+            .iter()
+            .filter(|&&kind| is_event(kind))
+            .map(|&kind| self.n_kinds[kind as usize])
+            .sum();
+        n_heads - u64::from(self.n_owed > 0 && self.owed_is_event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_an_error() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut writer = Writer::create(&directory.path().join("t")).expect("a writer");
+        writer.file = File::options().write(true).open("/dev/full").expect("/dev/full");
+        let records: Vec<_> =
+            (0..RECORDS_MAX as u64).map(|i| Record::new(Kind::Read, 1, i, 0, 0)).collect();
+        let err = writer.push(0, &records).expect_err("no room");
+        assert!(err.to_string().contains("No space left on device"), "{err}");
+    }
+}

@@ -1,0 +1,168 @@
+//! Drawing the records out of the target while it runs.
+//!
+//! One thread takes finished chunks from every lane and hands them to who wants them: the
+//! writer of a trace, the recorder of the schedule. When the target is dead it takes what
+//! is left, to the last record.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::time::Duration;
+
+use raddle_trace::control::{CHUNKS, Lane};
+use raddle_trace::file::WriteError;
+use raddle_trace::record::Record;
+use rustix::thread::futex;
+
+use crate::shm::Block;
+
+/// Whoever takes the records.
+pub(crate) trait Take {
+    /// Takes the next records of a stream: 0 under control, the thread's number if free.
+    fn take(&mut self, stream: u32, records: &[Record]) -> Result<(), WriteError>;
+}
+
+/// How long to sleep when nothing has come, at most: a target that fills its last chunk
+/// and waits for room wakes us, so this bounds only what a lost wake-up would cost.
+const NAP: Duration = Duration::from_millis(5);
+/// As [`NAP`], for many lanes: none of them can be waited for alone.
+const NAP_FREE: Duration = Duration::from_micros(200);
+
+/// Takes records until `over` is set and nothing is left. Stops at the first error of the
+/// taker; the target then has to be killed, as it may be waiting for room.
+pub(crate) fn draw(
+    block: &Block,
+    over: &AtomicBool,
+    taker: &mut dyn Take,
+) -> Result<(), WriteError> {
+    let mut records = Vec::new();
+    loop {
+        let last_round = over.load(Acquire);
+        let n_lanes = n_lanes(block);
+        let mut n_taken = 0;
+        for (index, lane) in block.lanes()[..n_lanes].iter().enumerate() {
+            while let Some(number) = next_chunk(lane) {
+                block.chunk(index, number, &mut records);
+                lane.taken.store(number.wrapping_add(1), Release);
+                wake(&lane.taken);
+                taker.take(lane.thread.load(Relaxed), &records)?;
+                n_taken += 1;
+            }
+        }
+        if last_round {
+            break;
+        }
+        if n_taken == 0 {
+            match block.lanes() {
+                [lane] => nap(lane, over),
+                _ => std::thread::sleep(NAP_FREE),
+            }
+        }
+    }
+    for (index, lane) in block.lanes()[..n_lanes(block)].iter().enumerate() {
+        block.remainder(index, &mut records);
+        taker.take(lane.thread.load(Relaxed), &records)?;
+    }
+    Ok(())
+}
+
+/// Ends the nap of [`draw`], after `over` was set.
+pub(crate) fn rouse(block: &Block) {
+    wake(&block.lanes()[0].filled);
+}
+
+fn n_lanes(block: &Block) -> usize {
+    match block.lanes().len() {
+        1 => 1,
+        n_lanes => (block.control().n_lanes.load(Acquire) as usize).min(n_lanes),
+    }
+}
+
+/// The number of the next full chunk. A count that no target could have reached, as when
+/// it writes all over the control block, gives none.
+fn next_chunk(lane: &Lane) -> Option<u32> {
+    let taken = lane.taken.load(Relaxed);
+    let n_waiting = lane.filled.load(Acquire).wrapping_sub(taken);
+    (n_waiting > 0 && u64::from(n_waiting) <= CHUNKS).then_some(taken)
+}
+
+fn nap(lane: &Lane, over: &AtomicBool) {
+    let filled = lane.filled.load(Acquire);
+    lane.parent_waits.store(1, SeqCst);
+    if next_chunk(lane).is_none() && !over.load(Acquire) {
+        let timeout = futex::Timespec { tv_sec: 0, tv_nsec: NAP.as_nanos() as i64 };
+        // However it ends, the caller looks again.
+        let _ = futex::wait(&lane.filled, futex::Flags::empty(), filled, Some(&timeout));
+    }
+    lane.parent_waits.store(0, Relaxed);
+}
+
+fn wake(word: &AtomicU32) {
+    // Fails only for a bad address, and this one is mapped.
+    let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use raddle_trace::control::{CHUNK_BYTES, LANE_BYTES, Layout};
+    use raddle_trace::record::{Kind, RECORD_BYTES};
+
+    use super::*;
+
+    const RING: u64 = 0x7000_0000_0000;
+    const PER_CHUNK: u32 = (CHUNK_BYTES / RECORD_BYTES) as u32;
+
+    struct Kept(Vec<u64>);
+
+    impl Take for Kept {
+        fn take(&mut self, _: u32, records: &[Record]) -> Result<(), WriteError> {
+            self.0.extend(records.iter().map(|record| record.operand()));
+            Ok(())
+        }
+    }
+
+    /// Plays the runtime: `n` records through lane 0, waiting for room as it would.
+    fn fill(block: &Block, n: u32) {
+        let lane = &block.lanes()[0];
+        lane.ring.store(RING, Relaxed);
+        lane.cursor.store(RING, Relaxed);
+        for number in 0..n {
+            let filled = lane.filled.load(Relaxed);
+            while u64::from(filled.wrapping_sub(lane.taken.load(Acquire))) == CHUNKS {
+                std::thread::yield_now();
+            }
+            let cursor = lane.cursor.load(Relaxed) - RING;
+            let record = Record::new(Kind::Read, 8, u64::from(number), 0, 0);
+            block.poke(0, cursor as usize, record);
+            lane.cursor.store(RING + cursor + RECORD_BYTES as u64, Release);
+            if (number + 1) % PER_CHUNK == 0 {
+                lane.cursor.store(RING + (cursor + 16) % LANE_BYTES as u64, Release);
+                lane.filled.store(filled.wrapping_add(1), Release);
+                if lane.parent_waits.load(SeqCst) == 1 {
+                    wake(&lane.filled);
+                }
+            }
+        }
+    }
+
+    /// What is drawn from a target that performs `n` events and dies.
+    fn drawn(n: u32) -> Vec<u64> {
+        let block = Block::new(Layout { n_follow: 0, n_lanes: 1 }).expect("a memory file");
+        let over = AtomicBool::new(false);
+        let mut kept = Kept(Vec::new());
+        std::thread::scope(|scope| {
+            let drawer = scope.spawn(|| draw(&block, &over, &mut kept));
+            fill(&block, n);
+            over.store(true, Release);
+            rouse(&block);
+            drawer.join().expect("no panic").expect("no error");
+        });
+        kept.0
+    }
+
+    #[test]
+    fn no_record_is_lost() {
+        for n in [0, 1, PER_CHUNK - 1, PER_CHUNK, PER_CHUNK + 1, 40 * PER_CHUNK + 7] {
+            assert!(drawn(n).into_iter().eq(0..u64::from(n)), "{n} records");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! One execution, from start to end.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::time::{Duration, Instant};
+
+use raddle_trace::control::{self, Deliver, MODULES_MAX, Mode, THREADS_MAX, ThreadSlot};
+use raddle_trace::file::{WriteError, Writer};
+use raddle_trace::id::{Addr, ThreadId};
+use raddle_trace::record::Record;
+use raddle_trace::run::{Module, Run, Thread};
+use raddle_trace::schedule::Schedule;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::BorrowedFd;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+
+use crate::capture::Captured;
+use crate::draw::{self, Take};
+use crate::interrupt;
+use crate::launch::{self, Launch, LaunchError, Running};
+use crate::outcome::{self, Outcome, Stopped};
+use crate::plan::Plan;
+use crate::recorder::Recorder;
+use crate::shm::Block;
+use crate::wait;
+
+/// What is wanted of an execution beside its outcome.
+pub enum Delivery<'a> {
+    /// Nothing.
+    Nothing,
+    /// The schedule.
+    Schedule,
+    /// Every record, and the schedule too.
+    Records(&'a mut dyn Sink),
+}
+
+/// Whoever keeps the records of a run.
+pub trait Sink: Send {
+    /// Takes what is known about the run by now; replaces what was known before.
+    fn describe(&mut self, run: &Run) -> Result<(), WriteError>;
+
+    /// Takes the next records of a stream: 0 under control, the thread's number if free.
+    fn push(&mut self, stream: u32, records: &[Record]) -> Result<(), WriteError>;
+}
+
+impl Sink for Writer {
+    fn describe(&mut self, run: &Run) -> Result<(), WriteError> {
+        Writer::describe(self, run)
+    }
+
+    fn push(&mut self, stream: u32, records: &[Record]) -> Result<(), WriteError> {
+        Writer::push(self, stream, records)
+    }
+}
+
+/// What an execution has given.
+#[derive(Clone, Debug)]
+pub struct Execution {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What is known about it.
+    pub run: Run,
+    /// Who ran when, if that was wanted and threads were not free.
+    pub schedule: Option<Schedule>,
+    /// What it printed, if that was captured.
+    pub stdout: Option<Captured>,
+    /// What it printed to standard error, if that was captured.
+    pub stderr: Option<Captured>,
+}
+
+/// Executes a target by a plan.
+pub fn execute(
+    launch: &Launch,
+    plan: &Plan,
+    delivery: Delivery<'_>,
+) -> Result<Execution, LaunchError> {
+    let (deliver, sink) = match delivery {
+        Delivery::Nothing => (Deliver::Nothing, None),
+        Delivery::Schedule => (Deliver::Schedule, None),
+        Delivery::Records(sink) => (Deliver::Trace, Some(sink)),
+    };
+    let block = Block::new(plan.layout()).map_err(LaunchError::Block)?;
+    plan.store(deliver, &block);
+    let start = Instant::now();
+    let running = launch::start(launch, &block)?;
+    let target = Target::new(&running, launch.timeout.map(|timeout| (start + timeout, timeout)))?;
+
+    let known = || run(launch, plan, &block);
+    let mut taker = Taker { recorder: None, sink, run: &known, known: None, block: &block };
+    if deliver != Deliver::Nothing && plan.mode() == Mode::Controlled {
+        taker.recorder = Some(Recorder::default());
+    }
+    let over = AtomicBool::new(false);
+    let (stopped, drawn) = std::thread::scope(|scope| {
+        let drawer = (deliver != Deliver::Nothing).then(|| {
+            scope.spawn(|| draw::draw(&block, &over, &mut taker).inspect_err(|_| target.kill()))
+        });
+        let stopped = target.wait(&running);
+        over.store(true, Release);
+        draw::rouse(&block);
+        let drawn = drawer.map_or(Ok(()), |drawer| drawer.join().expect("no panic"));
+        (stopped, drawn)
+    });
+    let (status, cpu) = wait::reap(running.child.id()).map_err(LaunchError::Wait)?;
+    let stopped = stopped.map_err(LaunchError::Wait)?;
+    drawn?;
+
+    let control = block.control();
+    let end = outcome::end(&block, status, stopped);
+    let run = Run { ending: Some(end.to_string()), ..run(launch, plan, &block) };
+    let n_threads = run.threads.len();
+    let outcome = Outcome {
+        end,
+        threads: (0..)
+            .zip(&block.threads()[..n_threads])
+            .map(|(number, slot)| outcome::thread_at(ThreadId(number), slot))
+            .collect(),
+        doubts: outcome::doubts(control),
+        n_steps: control.steps.load(Relaxed),
+        n_switches: control.switches.load(Relaxed),
+        cpu,
+        wall: start.elapsed(),
+    };
+    let finish = |capture: Option<crate::capture::Capture>| {
+        capture.map(|capture| capture.finish().map_err(LaunchError::Wait)).transpose()
+    };
+    Ok(Execution {
+        outcome,
+        schedule: taker.recorder.map(|recorder| recorder.finish(&run)),
+        run,
+        stdout: finish(running.stdout)?,
+        stderr: finish(running.stderr)?,
+    })
+}
+
+/// Gives the records to all who want them.
+struct Taker<'s, 'a> {
+    recorder: Option<Recorder>,
+    sink: Option<&'s mut dyn Sink>,
+    /// What is known about the run by now.
+    run: &'a (dyn Fn() -> Run + Sync),
+    /// How many threads and modules the sink knows about.
+    known: Option<(u32, u32)>,
+    block: &'a Block,
+}
+
+impl Take for Taker<'_, '_> {
+    fn take(&mut self, stream: u32, records: &[Record]) -> Result<(), WriteError> {
+        if let Some(recorder) = &mut self.recorder {
+            records.iter().for_each(|&record| recorder.push(record));
+        }
+        let Some(sink) = &mut self.sink else { return Ok(()) };
+        // Said again whenever there is more to say, so that a trace whose recording is
+        // killed can still be read.
+        let control = self.block.control();
+        let known = (control.n_threads.load(Relaxed), control.n_modules.load(Relaxed));
+        if self.known.replace(known) != Some(known) {
+            sink.describe(&(self.run)())?;
+        }
+        sink.push(stream, records)
+    }
+}
+
+/// How often the captured output is looked at while nothing else happens.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A target that runs, as something to wait for.
+struct Target {
+    descriptor: rustix::fd::OwnedFd,
+    /// Its process group, if it has one of its own.
+    group: Option<Pid>,
+    deadline: Option<(Instant, Duration)>,
+}
+
+impl Target {
+    fn new(running: &Running, deadline: Option<(Instant, Duration)>) -> Result<Self, LaunchError> {
+        let pid = Pid::from_child(&running.child);
+        let descriptor = pidfd_open(pid, PidfdFlags::empty())
+            .map_err(|error| LaunchError::Wait(error.into()))?;
+        Ok(Self { descriptor, group: running.own_group.then_some(pid), deadline })
+    }
+
+    /// Ends it, with all that it has started. It has not been reaped, so its number is still its own.
+    fn kill(&self) {
+        // Either fails only if there is nobody left.
+        if let Some(group) = self.group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = pidfd_send_signal(&self.descriptor, Signal::KILL);
+    }
+
+    /// Waits until it has ended, or ends it.
+    fn wait(&self, running: &Running) -> io::Result<Option<Stopped>> {
+        let captures = [&running.stdout, &running.stderr];
+        let mut watched = vec![self.descriptor.as_fd()];
+        watched.extend(interrupt::descriptor());
+        let stopped = loop {
+            let left = match self.deadline {
+                Some((deadline, timeout)) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        break Some(Stopped::TimedOut(timeout));
+                    }
+                    Some(left)
+                }
+                None => None,
+            };
+            let look = captures.iter().any(|capture| capture.is_some()).then_some(LOOK);
+            let ready = readable(&watched, left.into_iter().chain(look).min())?;
+            if ready.first() == Some(&true) {
+                break None;
+            }
+            if ready.get(1) == Some(&true) {
+                break Some(Stopped::Interrupted);
+            }
+            for capture in captures.into_iter().flatten() {
+                capture.trim()?;
+            }
+        };
+        if stopped.is_some() {
+            self.kill();
+            readable(&watched[..1], None)?;
+        }
+        Ok(stopped)
+    }
+}
+
+/// Which descriptors are readable once one of them is, or the time is over.
+fn readable(descriptors: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<Vec<bool>> {
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    let mut polled: Vec<_> =
+        descriptors.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    match poll(&mut polled, timeout.as_ref()) {
+        Ok(_) => Ok(polled.iter().map(|fd| !fd.revents().is_empty()).collect()),
+        Err(rustix::io::Errno::INTR) => Ok(vec![false; descriptors.len()]),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What the control block tells about the run beside its events.
+fn run(launch: &Launch, plan: &Plan, block: &Block) -> Run {
+    let control = block.control();
+    let n_modules = (control.n_modules.load(Relaxed) as usize).min(MODULES_MAX);
+    let n_threads = (control.n_threads.load(Relaxed) as usize).min(THREADS_MAX);
+    let directory = match &launch.directory {
+        Some(directory) => directory.clone(),
+        None => std::env::current_dir().unwrap_or_default(),
+    };
+    let text = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
+    let program = directory.join(&launch.program);
+    Run {
+        command: launch.arguments.iter().map(|argument| text(argument)).collect(),
+        directory: text(directory.as_os_str()),
+        mode: plan.mode(),
+        policy: plan.policy(),
+        seed: plan.seed,
+        modules: block.modules()[..n_modules]
+            .iter()
+            .map(|slot| module(slot, &text(program.as_os_str())))
+            .collect(),
+        threads: threads(&block.threads()[..n_threads]),
+        ending: None,
+    }
+}
+
+fn module(slot: &control::Module, program: &str) -> Module {
+    let bytes = |bytes: &[std::sync::atomic::AtomicU8], len: &std::sync::atomic::AtomicU32| {
+        let len = (len.load(Relaxed) as usize).min(bytes.len());
+        bytes[..len].iter().map(|byte| byte.load(Relaxed)).collect::<Vec<u8>>()
+    };
+    let path = String::from_utf8_lossy(&bytes(&slot.path, &slot.path_len)).into_owned();
+    let build_id = bytes(&slot.build_id, &slot.build_id_len);
+    Module {
+        path: if path.is_empty() { program.to_owned() } else { path },
+        build_id: build_id.iter().map(|byte| format!("{byte:02x}")).collect(),
+        base: slot.base.load(Relaxed),
+        low: slot.low.load(Relaxed),
+        high: slot.high.load(Relaxed),
+    }
+}
+
+/// The threads, named by who started them.
+fn threads(slots: &[ThreadSlot]) -> Vec<Thread> {
+    let mut threads: Vec<Thread> = Vec::with_capacity(slots.len());
+    for (number, slot) in slots.iter().enumerate() {
+        let parent = threads.get(slot.parent.load(Relaxed) as usize);
+        let name = match parent {
+            _ if number == 0 => "main".to_owned(),
+            Some(parent) => format!("{}/{}", parent.name, slot.ordinal.load(Relaxed)),
+            None => format!("thread {number}"),
+        };
+        let label: Vec<u8> =
+            slot.name.iter().map(|byte| byte.load(Relaxed)).take_while(|&byte| byte != 0).collect();
+        let label = String::from_utf8_lossy(&label).into_owned();
+        threads.push(Thread {
+            id: ThreadId(number as u32),
+            name,
+            label: (!label.is_empty()).then_some(label),
+            stack: (Addr(slot.stack_low.load(Relaxed)), Addr(slot.stack_high.load(Relaxed))),
+        });
+    }
+    threads
+}
+
+#[cfg(test)]
+mod tests {
+    use raddle_trace::control::Layout;
+
+    use super::*;
+
+    #[test]
+    fn threads_are_named_by_spawn_path() {
+        let block = Block::new(Layout { n_follow: 0, n_lanes: 1 }).expect("a memory file");
+        let slots = &block.threads()[..4];
+        for (slot, (parent, ordinal)) in slots.iter().zip([(0, 0), (0, 1), (0, 2), (2, 1)]) {
+            slot.parent.store(parent, Relaxed);
+            slot.ordinal.store(ordinal, Relaxed);
+        }
+        let names: Vec<_> = threads(slots).into_iter().map(|thread| thread.name).collect();
+        assert_eq!(names, ["main", "main/1", "main/2", "main/2/1"]);
+    }
+}

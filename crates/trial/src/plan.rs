@@ -1,0 +1,261 @@
+//! What a run is to do: a checked value, and how it gets into the control block.
+
+use std::str::FromStr;
+use std::sync::atomic::Ordering::Relaxed;
+
+use raddle_trace::control::{Deliver, LANES_MAX, Layout, Mode, Policy, SPURIOUS, STRICT};
+use raddle_trace::schedule::{Schedule, Step};
+
+use crate::shm::Block;
+
+/// What a run is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Who goes next.
+    pub order: Order,
+    /// Of all random choices, also those that the target asks for.
+    pub seed: u64,
+    /// More steps than this are a livelock; `None` for no limit.
+    pub n_steps_max: Option<u64>,
+    /// Condition variables may wake for no reason, as POSIX allows.
+    pub spurious: bool,
+    /// The processor to run on under control; none for any. Runs at the same time get
+    /// different ones, or all might start on the same and stay there.
+    pub cpu: Option<u32>,
+}
+
+/// Who goes next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Order {
+    /// Any thread, at random moments.
+    Random,
+    /// Probabilistic concurrency testing: priorities that change `depth` times in a run
+    /// of about `n_steps` steps.
+    Pct {
+        /// How often a priority changes.
+        depth: u32,
+        /// How long the run is expected to be.
+        n_steps: u64,
+    },
+    /// Partial order sampling: a priority for each event.
+    Pos,
+    /// A thread runs until it blocks.
+    Rr,
+    /// A given order.
+    Follow {
+        /// The order.
+        schedule: Schedule,
+        /// Whether a step that does not fit ends the run; if not, it is passed over.
+        strict: bool,
+        /// Who goes next once the schedule has ended.
+        after: Policy,
+    },
+    /// All threads at once, as without raddle.
+    Free {
+        /// To be inserted at random.
+        delay: Option<Delay>,
+    },
+}
+
+/// Random delays, for runs in which threads are free.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Delay {
+    /// Probability of a delay at an access.
+    pub probability: f64,
+    /// Longest delay.
+    pub us_max: u32,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self { order: Order::Random, seed: 0, n_steps_max: None, spurious: false, cpu: None }
+    }
+}
+
+impl Plan {
+    /// Under control or free.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        match self.order {
+            Order::Free { .. } => Mode::Free,
+            _ => Mode::Controlled,
+        }
+    }
+
+    /// Who goes next, unless all are free.
+    #[must_use]
+    pub fn policy(&self) -> Option<Policy> {
+        match self.order {
+            Order::Random => Some(Policy::Random),
+            Order::Pct { .. } => Some(Policy::Pct),
+            Order::Pos => Some(Policy::Pos),
+            Order::Rr => Some(Policy::Rr),
+            Order::Follow { .. } => Some(Policy::Follow),
+            Order::Free { .. } => None,
+        }
+    }
+
+    /// The control block that such a run needs.
+    pub(crate) fn layout(&self) -> Layout {
+        match &self.order {
+            Order::Free { .. } => Layout { n_follow: 0, n_lanes: LANES_MAX },
+            Order::Follow { schedule, .. } => Layout { n_follow: schedule.steps.len(), n_lanes: 1 },
+            _ => Layout { n_follow: 0, n_lanes: 1 },
+        }
+    }
+
+    /// Writes it down for the target.
+    pub(crate) fn store(&self, deliver: Deliver, block: &Block) {
+        let plan = &block.control().plan;
+        let mut options = if self.spurious { SPURIOUS } else { 0 };
+        plan.cpu.store(self.cpu.map_or(-1, |cpu| cpu as i32), Relaxed);
+        match &self.order {
+            Order::Random | Order::Pos | Order::Rr => {}
+            Order::Pct { depth, n_steps } => {
+                plan.depth.store(*depth, Relaxed);
+                plan.steps_expected.store(*n_steps, Relaxed);
+            }
+            Order::Follow { schedule, strict, after } => {
+                options |= if *strict { STRICT } else { 0 };
+                plan.policy_after.store(*after as u32, Relaxed);
+                store_schedule(schedule, block);
+            }
+            Order::Free { delay } => {
+                if let Some(Delay { probability, us_max }) = delay {
+                    // Saturates, so that a probability of 1 is the largest number.
+                    let scaled = (probability * 2f64.powi(32)) as u32;
+                    plan.delay_probability.store(scaled, Relaxed);
+                    plan.delay_us_max.store(*us_max, Relaxed);
+                }
+            }
+        }
+        plan.mode.store(self.mode() as u32, Relaxed);
+        plan.deliver.store(deliver as u32, Relaxed);
+        plan.policy.store(self.policy().map_or(0, |policy| policy as u32), Relaxed);
+        plan.seed.store(self.seed, Relaxed);
+        plan.options.store(options, Relaxed);
+        plan.steps_max.store(self.n_steps_max.unwrap_or(0), Relaxed);
+        plan.n_lanes.store(block.layout().n_lanes as u32, Relaxed);
+        plan.n_follow.store(block.layout().n_follow as u64, Relaxed);
+    }
+}
+
+fn store_schedule(schedule: &Schedule, block: &Block) {
+    for (step, slot) in schedule.steps.iter().zip(block.follow()) {
+        match *step {
+            Step::Run { thread, count, site } => {
+                slot.thread.store(thread.0, Relaxed);
+                slot.kind.store(0, Relaxed);
+                slot.count.store(count, Relaxed);
+                slot.site.store(site.0, Relaxed);
+            }
+            Step::Choose { choose } => {
+                slot.thread.store(choose, Relaxed);
+                slot.kind.store(1, Relaxed);
+            }
+        }
+    }
+}
+
+/// A policy by its name on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyName {
+    /// `random`
+    Random,
+    /// `pct`
+    Pct,
+    /// `pos`
+    Pos,
+    /// `rr`
+    Rr,
+    /// `follow`
+    Follow,
+    /// `free`
+    Free,
+}
+
+impl PolicyName {
+    /// As it is typed.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Pct => "pct",
+            Self::Pos => "pos",
+            Self::Rr => "rr",
+            Self::Follow => "follow",
+            Self::Free => "free",
+        }
+    }
+}
+
+impl FromStr for PolicyName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Ok(match name {
+            "random" => Self::Random,
+            "pct" => Self::Pct,
+            "pos" => Self::Pos,
+            "rr" => Self::Rr,
+            "follow" => Self::Follow,
+            "free" => Self::Free,
+            _ => return Err("a policy is random, pct, pos, rr, follow or free".into()),
+        })
+    }
+}
+
+impl FromStr for Delay {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let usage = || "a delay is PROBABILITY:MICROSECONDS, such as 0.01:500".to_owned();
+        let (probability, us_max) = text.split_once(':').ok_or_else(usage)?;
+        let probability: f64 = probability.parse().map_err(|_| usage())?;
+        let us_max = us_max.parse().map_err(|_| usage())?;
+        if !(0.0..=1.0).contains(&probability) {
+            return Err("the probability of a delay lies between 0 and 1".into());
+        }
+        Ok(Self { probability, us_max })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use raddle_trace::id::{Site, ThreadId};
+
+    use super::*;
+
+    #[test]
+    fn a_delay_is_a_probability_and_a_time() {
+        assert_eq!("0.25:80".parse(), Ok(Delay { probability: 0.25, us_max: 80 }));
+        for wrong in ["", "1", "2:5", "-0.1:5", "nan:5", "0.5:x", "0.5:-1", "0.5:1:2"] {
+            assert!(wrong.parse::<Delay>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_certain_delay_does_not_wrap_to_none() {
+        let delay = Some(Delay { probability: 1.0, us_max: 9 });
+        let plan = Plan { order: Order::Free { delay }, ..Plan::default() };
+        let block = Block::new(plan.layout()).expect("a memory file");
+        plan.store(Deliver::Nothing, &block);
+        assert_eq!(block.control().plan.delay_probability.load(Relaxed), u32::MAX);
+        assert_eq!(block.control().plan.mode.load(Relaxed), Mode::Free as u32);
+    }
+
+    #[test]
+    fn a_schedule_is_written_step_by_step() {
+        let run = Step::Run { thread: ThreadId(2), count: 7, site: Site(5) };
+        let schedule = Schedule { steps: vec![run, Step::Choose { choose: 3 }] };
+        let order = Order::Follow { schedule, strict: true, after: Policy::Rr };
+        let plan = Plan { order, ..Plan::default() };
+        let block = Block::new(plan.layout()).expect("a memory file");
+        plan.store(Deliver::Nothing, &block);
+        let [first, second] = block.follow() else { panic!("two steps") };
+        assert_eq!((first.kind.load(Relaxed), first.thread.load(Relaxed)), (0, 2));
+        assert_eq!((first.count.load(Relaxed), first.site.load(Relaxed)), (7, 5));
+        assert_eq!((second.kind.load(Relaxed), second.thread.load(Relaxed)), (1, 3));
+        assert_eq!(block.control().plan.options.load(Relaxed), STRICT);
+    }
+}
