@@ -93,6 +93,9 @@ pub(crate) struct PlanArgs {
     /// Let condition variables wake for no reason, as POSIX allows
     #[arg(long)]
     pub(crate) spurious: bool,
+    /// Let sleeping threads be chosen before their time, as on a machine under load
+    #[arg(long)]
+    pub(crate) early_sleepers: bool,
 }
 
 /// What makes a run pass.
@@ -204,9 +207,9 @@ pub(crate) struct ReplayArgs {
     /// Use this program in the place of the clip's own
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
-    /// Give up a run after so long; 0 for never
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
-    pub(crate) timeout: f64,
+    /// Give up a run after so long; 0 for never [default: as the clip says]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<f64>,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

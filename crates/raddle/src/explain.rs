@@ -1,17 +1,22 @@
 //! An outcome in words, with names from the program.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use raddle_report::symbols::name::Namer;
 use raddle_trace::control::State;
-use raddle_trace::id::{Pc, Site, ThreadId};
+use raddle_trace::event::{Event, Op};
+use raddle_trace::file::Trace;
+use raddle_trace::id::{Addr, Pc, Site, ThreadId};
 use raddle_trace::run::Run;
 use raddle_trial::outcome::{Divergence, Doubts, End, Place, ThreadAt, signal_name};
 use raddle_trial::{Execution, Status};
+use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What the user is told about how a run ended; empty if there is nothing to tell.
-pub(crate) fn explain(execution: &Execution) -> String {
-    let explainer = Explainer { namer: Namer::new(&execution.run), execution };
+/// What the user is told about how a run ended; empty if there is nothing to tell. With the
+/// run's trace, callers and heap blocks have names too.
+pub(crate) fn explain(execution: &Execution, trace: Option<&Trace>) -> String {
+    let explainer = Explainer::new(execution, trace);
     let mut text = explainer.end();
     text += &explainer.doubts();
     text
@@ -36,9 +41,91 @@ fn pc_of(run: &Run, site: Site) -> Option<Pc> {
 struct Explainer<'a> {
     namer: Namer,
     execution: &'a Execution,
+    /// Where a lock was taken or a wake-up was sent, as it looked then.
+    past: FxHashMap<(Pc, Addr), String>,
+    /// Where each thread was last, the latest last, and how many calls deep.
+    recent: FxHashMap<ThreadId, VecDeque<(Pc, usize)>>,
 }
 
-impl Explainer<'_> {
+/// How far to look back for a line of the program's own: a lock of Rust's standard library
+/// is a handful of atomic operations in code that came with the compiler.
+const N_RECENT: usize = 32;
+
+impl<'a> Explainer<'a> {
+    fn new(execution: &'a Execution, trace: Option<&Trace>) -> Self {
+        let namer = Namer::new(&execution.run);
+        let (past, recent) = (FxHashMap::default(), FxHashMap::default());
+        let mut explainer = Self { namer, execution, past, recent };
+        if let Some(trace) = trace {
+            explainer.look_back(trace);
+        }
+        explainer
+    }
+
+    /// Takes in all that led to the end.
+    fn look_back(&mut self, trace: &Trace) {
+        let threads = &self.execution.outcome.threads;
+        let asked: FxHashSet<(Pc, Addr)> = threads
+            .iter()
+            .flat_map(|at| {
+                let holder_pc = at.holder.map(|(_, pc)| pc);
+                holder_pc.into_iter().chain(at.missed).map(|pc| (pc, at.object))
+            })
+            .collect();
+        // A trace that cannot be read further has named all that it can.
+        for (seq, event) in
+            (0..).zip(trace.events()).map_while(|(seq, event)| Some((seq, event.ok()?)))
+        {
+            self.namer.push(seq, &event);
+            self.note(&event);
+            let object = match event.op {
+                Op::Acquire(lock) => lock.lock,
+                Op::CondSignal { cond, .. } | Op::CondBroadcast { cond, .. } => cond,
+                Op::FutexWake { futex, .. } => futex,
+                _ => continue,
+            };
+            if asked.contains(&(event.pc, object)) {
+                let site = self.site(event.thread, event.pc);
+                self.past.insert((event.pc, object), site);
+            }
+        }
+    }
+
+    /// Keeps where a thread was, where it says so itself.
+    fn note(&mut self, event: &Event) {
+        if matches!(event.op, Op::Switch { .. } | Op::Enter { .. } | Op::Leave) {
+            return;
+        }
+        let depth = self.namer.calls().callers(event.thread).len();
+        let recent = self.recent.entry(event.thread).or_default();
+        if recent.len() == N_RECENT {
+            recent.pop_front();
+        }
+        recent.push_back((event.pc, depth));
+    }
+
+    /// Where a thread is, in the program's own code if that is known.
+    fn site(&self, thread: ThreadId, pc: Pc) -> String {
+        let is_own = |pc: Pc| self.namer.site(pc).own_frame().is_some();
+        let callers = self.namer.calls().callers(thread);
+        if !is_own(pc) {
+            // Code without instrumentation does not tell who called it. But what the thread
+            // did last in the same function is close.
+            let recent = self.recent.get(&thread).into_iter().flatten().rev();
+            let same_call = recent.take_while(|(_, depth)| *depth == callers.len());
+            if let Some((near, _)) = same_call.into_iter().find(|(near, _)| is_own(*near)) {
+                return self.namer.own_site(*near, []);
+            }
+        }
+        self.namer.own_site(pc, callers.iter().rev().copied())
+    }
+
+    /// Where somebody did something to an object.
+    fn past_site(&self, pc: Pc, object: Addr) -> String {
+        let known = self.past.get(&(pc, object)).cloned();
+        known.unwrap_or_else(|| self.namer.own_site(pc, []))
+    }
+
     fn end(&self) -> String {
         match &self.execution.outcome.end {
             End::Exit { status: 0 } | End::Interrupted => String::new(),
@@ -53,11 +140,9 @@ impl Explainer<'_> {
             End::Signal { number, place: Some(place) } => self.signal(*number, place),
             End::Assert { message, place } => match message.split_once(": Assertion `") {
                 // The place is told by us, and better.
-                Some((_, rest)) => format!(
-                    "assertion `{} {}\n",
-                    rest.trim_end_matches('.'),
-                    self.at(place)
-                ),
+                Some((_, rest)) => {
+                    format!("assertion `{} {}\n", rest.trim_end_matches('.'), self.at(place))
+                }
                 None => format!("assertion failed {}: {message}\n", self.at(place)),
             },
             End::Deadlock => format!("deadlock\n{}", self.waiting()),
@@ -95,7 +180,8 @@ impl Explainer<'_> {
     }
 
     fn at(&self, place: &Place) -> String {
-        format!("in {} at {}", self.namer.thread(place.thread), self.namer.site(place.pc))
+        let thread = self.namer.thread(place.thread);
+        format!("in {thread} at {}", self.site(place.thread, place.pc))
     }
 
     fn signal(&self, number: i32, place: &Place) -> String {
@@ -124,7 +210,7 @@ impl Explainer<'_> {
     }
 
     fn thread(&self, at: &ThreadAt) -> String {
-        let site = self.namer.site(at.pc);
+        let site = self.site(at.thread, at.pc);
         let object = || self.namer.lock(at.object);
         let what = match at.state {
             State::Unborn => "has not started".to_owned(),
@@ -151,7 +237,7 @@ impl Explainer<'_> {
         if let (Some((holder, pc)), true) = (at.holder, at.state != State::Join) {
             let _ = write!(text, ", held by {}", self.namer.thread(holder));
             if pc != Pc(0) {
-                let _ = write!(text, " since {}", self.namer.site(pc));
+                let _ = write!(text, " since {}", self.past_site(pc, at.object));
             }
         }
         if let Some(pc) = at.missed {
@@ -215,8 +301,6 @@ fn circle(threads: &[ThreadAt]) -> Vec<ThreadId> {
 
 #[cfg(test)]
 mod tests {
-    use raddle_trace::id::Addr;
-
     use super::*;
 
     /// The circle among threads of which number n waits for the n-th of `holders`.

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         Ok(exit) => exit.leave(),
         Err(error) if is_broken_pipe(&error) => Exit::Clean.leave(),
         Err(error) => {
-            eprintln!("raddle: {error:#}");
+            eprintln!("raddle: {}", sentence(&error));
             Exit::Misuse.leave()
         }
     }
@@ -46,9 +46,35 @@ fn dispatch(command: Command) -> Result<Exit> {
     }
 }
 
+/// An error with its causes. Many already tell their cause, or the file that they are about.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut told: Vec<String> = Vec::new();
+    for cause in error.chain().map(ToString::to_string) {
+        told.retain(|before| !cause.contains(before));
+        if !told.iter().any(|before| before.contains(&cause)) {
+            told.push(cause);
+        }
+    }
+    told.join(": ")
+}
+
 /// Whether whoever read our output has enough of it.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<std::io::Error>()
         .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::sentence;
+
+    #[test]
+    fn nothing_is_said_twice() {
+        let cause = anyhow!("no room").context("cannot write file: no room").context("file");
+        assert_eq!(sentence(&cause), "cannot write file: no room");
+        assert_eq!(sentence(&anyhow!("no room").context("file")), "file: no room");
+    }
 }

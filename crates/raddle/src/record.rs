@@ -1,10 +1,13 @@
 //! `raddle record`: one execution, with all that it does.
 
+use std::path::Path;
+
 use anyhow::Result;
 use raddle_trace::file::{self, Writer};
 use raddle_trial::{Delivery, Output, execute};
 
 use crate::args::RecordArgs;
+use crate::clip::Kept;
 use crate::exit::Exit;
 use crate::{clip, run, target};
 
@@ -25,15 +28,13 @@ pub(crate) fn record(args: RecordArgs) -> Result<Exit> {
         Ok(execution) if !execution.outcome.end.is_unjudged() => execution,
         // Nothing worth keeping: an older trace of this name stays as it is.
         other => {
-            drop(writer);
-            // It may be what could not be written.
-            let _ = std::fs::remove_file(file::unfinished(&args.output));
+            discard(&args.output);
             let execution = other?;
             run::relay(&execution)?;
-            return run::tell(&execution, None, "");
+            return run::tell(&execution, None, None, "");
         }
     };
-    let summary = writer.finish(&execution.run)?;
+    let summary = writer.finish(&execution.run).inspect_err(|_| discard(&args.output))?;
     run::relay(&execution)?;
     eprintln!(
         "raddle: {} events in {} bytes: {}",
@@ -42,10 +43,22 @@ pub(crate) fn record(args: RecordArgs) -> Result<Exit> {
         args.output.display()
     );
     let mut again = target::again(&args.plan, &args.target);
-    if let Some(path) = &args.clip
-        && let Some(kept) = clip::keep(path, &args.target, &program, &launch, &execution)?
-    {
-        again = kept;
+    if let Some(path) = &args.clip {
+        let kept = Kept {
+            target: &args.target,
+            expected: &args.expected,
+            program: &program,
+            launch: &launch,
+            plan: &plan,
+            execution: &execution,
+        };
+        again = clip::keep(path, &kept, &expected.clone().unwrap_or_default())?.unwrap_or(again);
     }
-    run::tell(&execution, expected.as_ref(), &again)
+    run::tell(&execution, Some(&args.output), expected.as_ref(), &again)
+}
+
+/// Takes away what was written so far.
+fn discard(output: &Path) {
+    // It may be what could not be written.
+    let _ = std::fs::remove_file(file::unfinished(output));
 }

@@ -1,12 +1,15 @@
 //! `raddle run`: one execution.
 
 use std::io::{self, Write as _};
+use std::path::Path;
 
 use anyhow::{Result, bail};
+use raddle_trace::file::Trace;
 use raddle_trial::verdict::{Expected, Verdict, judge};
 use raddle_trial::{Delivery, End, Execution, Output, Status, execute, interrupt};
 
 use crate::args::RunArgs;
+use crate::clip::Kept;
 use crate::exit::Exit;
 use crate::explain::explain;
 use crate::{clip, say, target, verify};
@@ -17,7 +20,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit> {
     let (mut launch, program) = target::launch(&args.target)?;
     target::prepare()?;
     if args.verify {
-        return verify::verify(launch, &plan);
+        return verify::verify(launch, &plan, &target::again(&args.plan, &args.target));
     }
     if let Some(path) = &args.clip {
         clip::check(path, &plan)?;
@@ -29,12 +32,18 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit> {
     let execution = execute(&launch, &plan, delivery)?;
     relay(&execution)?;
     let mut again = target::again(&args.plan, &args.target);
-    if let Some(path) = &args.clip
-        && let Some(kept) = clip::keep(path, &args.target, &program, &launch, &execution)?
-    {
-        again = kept;
+    if let Some(path) = &args.clip {
+        let kept = Kept {
+            target: &args.target,
+            expected: &args.expected,
+            program: &program,
+            launch: &launch,
+            plan: &plan,
+            execution: &execution,
+        };
+        again = clip::keep(path, &kept, &expected.clone().unwrap_or_default())?.unwrap_or(again);
     }
-    tell(&execution, expected.as_ref(), &again)
+    tell(&execution, None, expected.as_ref(), &again)
 }
 
 /// Prints what the target printed, if it was captured.
@@ -58,20 +67,19 @@ pub(crate) fn relay(execution: &Execution) -> Result<()> {
 /// program did, or as the verdict says if something was expected of it.
 pub(crate) fn tell(
     execution: &Execution,
+    trace: Option<&Path>,
     expected: Option<&Expected>,
     again: &str,
 ) -> Result<Exit> {
     let verdict = judge(execution, expected.unwrap_or(&Expected::default()))?;
-    let mut text = explain(execution);
-    if let (Some(_), Verdict::Fail(failure)) = (expected, &verdict)
-        && !execution.outcome.end.is_failure()
-    {
-        text = format!("{}\n{text}", failure.detail);
-    }
-    let is_pass = verdict == Verdict::Pass;
-    if expected.is_none() || !is_pass {
-        say::news(&text);
-    }
+    let text = match (expected, &verdict, &execution.outcome.end) {
+        // What was expected is news, not that it exited.
+        (Some(_), Verdict::Fail(failure), End::Exit { .. }) => format!("{}\n", failure.detail),
+        (Some(_), Verdict::Pass, _) => String::new(),
+        (_, Verdict::Fail(_), _) => explain(execution, open(trace).as_ref()),
+        _ => explain(execution, None),
+    };
+    say::news(&text);
     if matches!(verdict, Verdict::Fail(_)) {
         say::again(again);
     }
@@ -82,9 +90,16 @@ pub(crate) fn tell(
     })
 }
 
+/// The trace of a run that failed, unless it would take long to read.
+fn open(trace: Option<&Path>) -> Option<Trace> {
+    Trace::open(trace?).ok().filter(|trace| trace.n_records() <= N_RECORDS_MAX)
+}
+
+/// About three seconds' worth.
+const N_RECORDS_MAX: u64 = 20_000_000;
+
 /// Exits as the program did; with 1 where it would not have exited by itself.
 pub(crate) fn exit(execution: &Execution) -> Exit {
-    let killed = |number: i32| Exit::Status(128u8.saturating_add(number as u8));
     match execution.outcome.end {
         End::Exit { status } | End::Exec { status: Status::Exited(status) } => Exit::Status(status),
         End::Signal { number, .. } | End::Exec { status: Status::Killed(number) } => killed(number),
@@ -97,8 +112,17 @@ pub(crate) fn exit(execution: &Execution) -> Exit {
         | End::DoubleFree { .. }
         | End::Misuse { .. } => Exit::Found,
         End::Diverged(_) | End::Internal { .. } | End::Unattached { .. } => Exit::Unjudged,
-        End::Interrupted => killed(interrupt::take().unwrap_or(SIGINT)),
+        End::Interrupted => interrupted(),
     }
+}
+
+/// Exits as one who was told to stop.
+pub(crate) fn interrupted() -> Exit {
+    killed(interrupt::take().unwrap_or(SIGINT))
+}
+
+fn killed(number: i32) -> Exit {
+    Exit::Status(128u8.saturating_add(number as u8))
 }
 
 const SIGINT: i32 = 2;

@@ -124,6 +124,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Plan> {
         seed: args.seed,
         n_steps_max: (args.max_steps > 0).then_some(args.max_steps),
         spurious: args.spurious,
+        early_sleepers: args.early_sleepers,
         cpu: None,
     })
 }
@@ -167,8 +168,10 @@ pub(crate) fn again(plan: &PlanArgs, target: &TargetArgs) -> String {
     for (name, value) in &target.env {
         option("env", shell::word(format!("{name}={value}")));
     }
-    if plan.spurious {
-        words.push("--spurious".to_owned());
+    for (option, given) in
+        [("--spurious", plan.spurious), ("--early-sleepers", plan.early_sleepers)]
+    {
+        words.extend(given.then(|| option.to_owned()));
     }
     words.push("--".to_owned());
     words.extend(target.command.iter().map(shell::word));

@@ -1,17 +1,19 @@
 //! `raddle trace`: looking at a trace.
 
-use std::io::{self, BufWriter, Write as _};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use raddle_report::events;
 use raddle_report::symbols::name::Namer;
 use raddle_trace::event::Op;
-use raddle_trace::file::{Stats, Trace};
+use raddle_trace::file::{Stats, Trace, Writer};
 use raddle_trace::id::ThreadId;
+use raddle_trace::std_text;
 use serde_json::json;
 
-use crate::args::TraceCommand;
+use crate::args::{Format, TraceCommand};
 use crate::exit::Exit;
 
 pub(crate) fn trace(command: TraceCommand) -> Result<Exit> {
@@ -22,7 +24,10 @@ pub(crate) fn trace(command: TraceCommand) -> Result<Exit> {
             let thread = thread.map(|name| thread_named(&trace, &name)).transpose()?;
             show(&trace, &Wanted { thread, from, count: count.unwrap_or(u64::MAX), calls })
         }
-        TraceCommand::Export { .. } | TraceCommand::Import { .. } => bail!("not yet"),
+        TraceCommand::Export { trace, format: Format::Std, output } => {
+            export(&open(&trace)?, output.as_deref())
+        }
+        TraceCommand::Import { text, format: Format::Std, output } => import(&text, &output),
     }
 }
 
@@ -117,4 +122,26 @@ fn thread_named(trace: &Trace, name: &str) -> Result<ThreadId> {
             bail!("the trace has no thread {name}; it has {}", names.join(", "))
         }
     }
+}
+
+fn export(trace: &Trace, output: Option<&Path>) -> Result<Exit> {
+    let sink: Box<dyn Write> = match output {
+        Some(path) => Box::new(File::create(path).with_context(|| path.display().to_string())?),
+        None => Box::new(io::stdout().lock()),
+    };
+    let mut out = BufWriter::new(sink);
+    std_text::export(trace, &mut out)?;
+    out.flush()?;
+    Ok(Exit::Clean)
+}
+
+fn import(text: &Path, output: &Path) -> Result<Exit> {
+    let source: Box<dyn Read> = match text.to_str() {
+        Some("-") => Box::new(io::stdin().lock()),
+        _ => Box::new(File::open(text).with_context(|| format!("cannot read {}", text.display()))?),
+    };
+    let summary = std_text::import(BufReader::new(source), Writer::create(output)?)
+        .with_context(|| text.display().to_string())?;
+    eprintln!("raddle: {} events in {} bytes: {}", summary.events, summary.bytes, output.display());
+    Ok(Exit::Clean)
 }

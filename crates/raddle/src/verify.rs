@@ -11,16 +11,16 @@ use tempfile::TempDir;
 use crate::exit::Exit;
 use crate::{run, say, target};
 
-pub(crate) fn verify(mut launch: Launch, plan: &Plan) -> Result<Exit> {
+pub(crate) fn verify(mut launch: Launch, plan: &Plan, again: &str) -> Result<Exit> {
     run::needs_control("--verify", plan)?;
     target::isolate(&mut launch)?;
     let directory = TempDir::with_prefix("raddle-verify-")?;
-    let first = record(&launch, plan, &directory, "first")?;
+    let first = record(&launch, plan, &directory, FIRST)?;
     let second = record(&launch, plan, &directory, "second")?;
     run::relay(&first.execution)?;
     for recorded in [&first, &second] {
         if recorded.execution.outcome.end.is_unjudged() {
-            return run::tell(&recorded.execution, None, "");
+            return run::tell(&recorded.execution, None, None, again);
         }
     }
     if let Some(difference) = difference(&first, &second)? {
@@ -28,8 +28,10 @@ pub(crate) fn verify(mut launch: Launch, plan: &Plan) -> Result<Exit> {
         return Ok(Exit::Unjudged);
     }
     eprintln!("raddle: both runs did the same {} events", first.n_events);
-    run::tell(&first.execution, None, "the same seed again")
+    run::tell(&first.execution, Some(&directory.path().join(FIRST)), None, again)
 }
+
+const FIRST: &str = "first";
 
 /// A run with its trace.
 struct Recorded {

@@ -99,7 +99,7 @@ fn program(other: &str, body: &str) -> Place {
         #include <unistd.h>
         pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
         pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-        int shared;
+        volatile int shared;
         static void *other(void *p) {{ {other} return p; }}
         int main(int argc, char **argv) {{
             (void)argc; (void)argv;
@@ -114,7 +114,8 @@ fn program(other: &str, body: &str) -> Place {
 
 /// A seed under which the program ends as wanted.
 fn seed(place: &Place, code: i32) -> u64 {
-    let ends = |seed: &u64| place.raddle(&format!("run --seed {seed} -- ./program")).code == Some(code);
+    let ends =
+        |seed: &u64| place.raddle(&format!("run --seed {seed} -- ./program")).code == Some(code);
     (0..200).find(ends).expect("one of many seeds")
 }
 
@@ -205,15 +206,10 @@ fn expectations_make_the_verdict() {
 
 #[test]
 fn input_and_environment_reach_the_program() {
-    let place = program(
-        "",
-        r#"char line[9]; puts(fgets(line, 9, stdin)); puts(getenv("GREETING"));"#,
-    );
+    let place =
+        program("", r#"char line[9]; puts(fgets(line, 9, stdin)); puts(getenv("GREETING"));"#);
     fs::write(place.path("input"), "typed").expect("a file");
-    place
-        .raddle("run --stdin input --env GREETING=hi -- ./program")
-        .exits(0)
-        .prints("typed\nhi\n");
+    place.raddle("run --stdin input --env GREETING=hi -- ./program").exits(0).prints("typed\nhi\n");
 }
 
 #[test]
@@ -261,7 +257,7 @@ fn a_recorded_run_can_be_looked_at() {
 
 #[test]
 fn a_killed_run_is_recorded_to_its_last_event() {
-    let place = program("", "for (volatile int i = 0; i < 50000; i++); kill(getpid(), SIGKILL);");
+    let place = program("", "for (int i = 0; i < 50000; i++) shared++; kill(getpid(), SIGKILL);");
     place.raddle("record -o trace -- ./program").exits(128 + 9);
     let stats = place.raddle("trace stats --json trace").exits(0).json();
     assert!(stats["events"].as_u64() >= Some(100_000), "{stats}");

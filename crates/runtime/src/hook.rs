@@ -15,7 +15,19 @@ use crate::{lane, shared, sys, tls};
 /// The running thread, if it is under control and not inside the runtime.
 #[inline]
 pub(crate) fn me() -> Option<u32> {
-    if shared::controlled() && tls::get(tls::QUIET) == 0 { tls::thread() } else { None }
+    if shared::controlled() && tls::get(tls::QUIET) == 0 { tls::thread().or_else(adopted) } else { None }
+}
+
+/// A thread that libc created behind our back, such as a timer's, comes under control when
+/// it first does something that counts.
+#[cold]
+fn adopted() -> Option<u32> {
+    if tls::get(tls::FOREIGN) != 0 {
+        return None;
+    }
+    let id = sched::adopt();
+    crate::interpose::thread::set_key();
+    Some(id)
 }
 
 /// Whether threads run free and are recorded.
@@ -40,7 +52,6 @@ pub(crate) extern "C" fn slow_access(addr: u64, head: u64, pc: u64) {
         spin_or_work(me, addr, bytes, write, pc);
         about_to(me, addr, write);
         sched::visible(me, pc, Wait::Nothing, NEVER, false);
-        after_step(me);
         if shared::mode() == shared::TRACE {
             lane::append(record);
         }
@@ -64,8 +75,7 @@ pub(crate) fn range(addr: u64, bytes: u64, write: bool, pc: u64) {
         } else {
             about_to(me, addr, write);
             sched::visible(me, pc, Wait::Nothing, NEVER, false);
-            after_step(me);
-        }
+            }
         record(kind, 0, addr, 0, pc, &[bytes]);
     } else if free() {
         free_delay();
@@ -115,22 +125,7 @@ pub(crate) fn about_to(me: u32, addr: u64, write: bool) {
 /// A visible synchronization operation: returns when it may be performed.
 pub(crate) fn sync(me: u32, pc: u64, wait: Wait, deadline: u64) -> Wake {
     works(me);
-    let wake = sched::visible(me, pc, wait, deadline, true);
-    after_step(me);
-    wake
-}
-
-/// What is due once a thread has the turn: signals that were put off, cancellation that may
-/// strike anywhere.
-fn after_step(me: u32) {
-    if tls::get(tls::SIGNALS) != 0 {
-        crate::interpose::signal::deliver();
-    }
-    let sched = SCHED.lock();
-    let thread = &sched.threads[me as usize];
-    if thread.cancelled && thread.cancel_anywhere && !thread.uncancellable {
-        tls::set(tls::CANCEL, 1);
-    }
+    sched::visible(me, pc, wait, deadline, true)
 }
 
 /// Whether events are recorded at all.

@@ -128,6 +128,30 @@ pub(crate) fn site(pc: u64) -> Site {
     Site::new(&path[..n], pc - module.base.load(Ordering::Relaxed))
 }
 
+/// Whether an address lies in the program itself: in its executable, or in a library that is
+/// not the system's or ours.
+pub(crate) fn is_program(pc: u64) -> bool {
+    let (low, high) = crate::start::own_range();
+    if (low..high).contains(&pc) {
+        return false;
+    }
+    holding(pc).is_some_and(|module| {
+        let starts = |prefix: &[u8]| module.path.iter().zip(prefix).all(|(at, byte)| at.load(Ordering::Relaxed) == *byte);
+        !starts(b"/lib/") && !starts(b"/usr/lib/") && !starts(b"/lib64/") && !starts(b"linux-vdso")
+    })
+}
+
+/// Whether a word may be a return address into the program: behind a call instruction.
+pub(crate) fn is_program_code(word: u64) -> bool {
+    if !is_program(word) {
+        return false;
+    }
+    let mut before = [0u8; 7];
+    sys::read_own_memory(word - 7, &mut before);
+    // A call to a relative address, or through a register or memory.
+    before[2] == 0xe8 || (1..6).any(|at| before[at] == 0xff && before[at + 1] >> 3 & 7 == 2)
+}
+
 /// First and last address of the module that holds this one, whether scanned or not.
 pub(crate) fn range_of(place: u64) -> Option<(u64, u64)> {
     let mut search = [place, 0, 0];

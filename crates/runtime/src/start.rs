@@ -47,7 +47,7 @@ pub(crate) fn start() {
         die!("libc has no thread key left");
     }
     thread::KEY.store(key, Ordering::Relaxed);
-    thread::set_key(key);
+    thread::set_key();
     let stack = main_stack();
     if control.plan.mode.load(Ordering::Relaxed) == raddle_trace::control::Mode::Free as u32 {
         shared::set_mode();

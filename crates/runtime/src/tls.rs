@@ -33,8 +33,14 @@ pub(crate) const SIGNALS: usize = 80;
 pub(crate) const RANDOM: usize = 88;
 /// The fiber that the thread runs as.
 pub(crate) const FIBER: usize = 96;
-/// The stack for signal handlers that we gave the thread.
-pub(crate) const ALT_STACK: usize = 112;
+/// The thread's memory for signals.
+pub(crate) const SIGNAL_AREA: usize = 112;
+/// 1 while a signal that arrives is handled on the spot.
+pub(crate) const SIGNALS_NOW: usize = 120;
+/// Files of libc's that the thread has locked.
+pub(crate) const FILES: usize = 128;
+/// 1 if the thread has ended, or is not to be taken under control.
+pub(crate) const FOREIGN: usize = 136;
 /// Return address of the string function that is going on: apart from [`CALLER`], since the
 /// compiler calls those on our own behalf too.
 pub(crate) const STRING_CALLER: usize = 104;
@@ -45,8 +51,8 @@ global_asm!(
     ".hidden raddle_tls",
     ".type raddle_tls,@object",
     "raddle_tls:",
-    ".zero 128",
-    ".size raddle_tls, 128",
+    ".zero 192",
+    ".size raddle_tls, 192",
     ".text",
 );
 
@@ -106,7 +112,7 @@ pub(crate) fn thread() -> Option<u32> {
 pub(crate) fn sticky() -> bool {
     let since = get(STICKY);
     if since == 0 {
-        return false;
+        return get(FILES) != 0;
     }
     let here: u64;
     // SAFETY: reads the stack pointer.

@@ -26,3 +26,7 @@ mod mapped;
 pub mod file;
 #[cfg(feature = "std")]
 pub mod location;
+#[cfg(feature = "std")]
+pub mod std_text;
+#[cfg(feature = "std")]
+pub mod clip;

@@ -135,6 +135,22 @@ pub fn execute(
     })
 }
 
+/// The processors that this process may use, and so the targets that it starts.
+#[must_use]
+pub fn processors() -> Vec<u32> {
+    let allowed = rustix::thread::sched_getaffinity(None);
+    let processors: Vec<u32> = allowed.map_or_else(
+        |_| Vec::new(),
+        |set| {
+            (0..rustix::thread::CpuSet::MAX_CPU)
+                .filter(|&cpu| set.is_set(cpu))
+                .map(|cpu| cpu as u32)
+                .collect()
+        },
+    );
+    if processors.is_empty() { vec![0] } else { processors }
+}
+
 /// Gives the records to all who want them.
 struct Taker<'s, 'a> {
     recorder: Option<Recorder>,

@@ -22,7 +22,7 @@ pub mod unpack;
 pub mod verdict;
 
 pub use capture::Captured;
-pub use execute::{Delivery, Execution, Sink, execute};
+pub use execute::{Delivery, Execution, Sink, execute, processors};
 pub use launch::{Input, Launch, LaunchError, Output, fix_addresses};
 pub use outcome::{End, Outcome};
 pub use plan::{Order, Plan};

@@ -3,7 +3,9 @@
 use std::str::FromStr;
 use std::sync::atomic::Ordering::Relaxed;
 
-use raddle_trace::control::{Deliver, LANES_MAX, Layout, Mode, Policy, SPURIOUS, STRICT};
+use raddle_trace::control::{
+    Deliver, EARLY_SLEEPERS, LANES_MAX, Layout, Mode, Policy, SPURIOUS, STRICT,
+};
 use raddle_trace::schedule::{Schedule, Step};
 
 use crate::shm::Block;
@@ -19,6 +21,8 @@ pub struct Plan {
     pub n_steps_max: Option<u64>,
     /// Condition variables may wake for no reason, as POSIX allows.
     pub spurious: bool,
+    /// A sleeping thread may be chosen before its time.
+    pub early_sleepers: bool,
     /// The processor to run on under control; none for any. Runs at the same time get
     /// different ones, or all might start on the same and stay there.
     pub cpu: Option<u32>,
@@ -68,7 +72,14 @@ pub struct Delay {
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { order: Order::Random, seed: 0, n_steps_max: None, spurious: false, cpu: None }
+        Self {
+            order: Order::Random,
+            seed: 0,
+            n_steps_max: None,
+            spurious: false,
+            early_sleepers: false,
+            cpu: None,
+        }
     }
 }
 
@@ -107,7 +118,9 @@ impl Plan {
     /// Writes it down for the target.
     pub(crate) fn store(&self, deliver: Deliver, block: &Block) {
         let plan = &block.control().plan;
-        let mut options = if self.spurious { SPURIOUS } else { 0 };
+        let option = |given: bool, bit: u32| if given { bit } else { 0 };
+        let mut options =
+            option(self.spurious, SPURIOUS) | option(self.early_sleepers, EARLY_SLEEPERS);
         plan.cpu.store(self.cpu.map_or(-1, |cpu| cpu as i32), Relaxed);
         match &self.order {
             Order::Random | Order::Pos | Order::Rr => {}
@@ -116,7 +129,7 @@ impl Plan {
                 plan.steps_expected.store(*n_steps, Relaxed);
             }
             Order::Follow { schedule, strict, after } => {
-                options |= if *strict { STRICT } else { 0 };
+                options |= option(*strict, STRICT);
                 plan.policy_after.store(*after as u32, Relaxed);
                 store_schedule(schedule, block);
             }

@@ -142,11 +142,17 @@ fn failure(end: &End) -> Failure {
         _ => FailureKind::Exit,
     };
     let (detail, place) = match end {
-        End::Assert { message, .. } => (message.clone(), place_in_assertion(message)),
+        End::Assert { message, .. } => (asserted(message).to_owned(), place_in_assertion(message)),
         End::Signal { number, .. } => (signal_name(*number), None),
         _ => (end.to_string(), None),
     };
     Failure { kind, detail, place }
+}
+
+/// What was asserted, of glibc's `file.c:12: function: Assertion `x' failed.`
+fn asserted(message: &str) -> &str {
+    let after = message.split_once(": Assertion `").map(|(_, after)| after);
+    after.and_then(|after| after.strip_suffix("' failed.")).unwrap_or(message)
 }
 
 /// File and line of glibc's `program: file.c:12: function: Assertion `x' failed.`
@@ -236,6 +242,7 @@ mod tests {
     fn an_assertion_tells_its_place() {
         let message = "bank: src/bank.c:31: main: Assertion `balance == 20' failed.";
         assert_eq!(place_in_assertion(message), Some(("src/bank.c".into(), 31)));
+        assert_eq!(asserted(message), "balance == 20");
         assert_eq!(place_in_assertion("no place"), None);
     }
 

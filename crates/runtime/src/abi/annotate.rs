@@ -172,6 +172,11 @@ idle! {
     __tsan_get_report_unique_tid __tsan_locate_address
     __tsan_testonly_barrier_init __tsan_testonly_barrier_wait
     __tsan_testonly_shadow_stack_current_size
+    __tsan_java_acquire __tsan_java_alloc __tsan_java_finalize __tsan_java_find __tsan_java_fini
+    __tsan_java_free __tsan_java_init __tsan_java_move __tsan_java_mutex_lock
+    __tsan_java_mutex_lock_rec __tsan_java_mutex_read_lock __tsan_java_mutex_read_unlock
+    __tsan_java_mutex_unlock __tsan_java_mutex_unlock_rec __tsan_java_release
+    __tsan_java_release_store __tsan_on_report __tsan_symbolize_external __tsan_symbolize_external_ex
     AnnotateBenignRace AnnotateBenignRaceSized AnnotateEnableRaceDetection AnnotateExpectRace
     AnnotateFlushExpectedRaces AnnotateFlushState AnnotateIgnoreReadsBegin AnnotateIgnoreReadsEnd
     AnnotateIgnoreSyncBegin AnnotateIgnoreSyncEnd AnnotateIgnoreWritesBegin AnnotateIgnoreWritesEnd

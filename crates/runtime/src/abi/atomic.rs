@@ -62,11 +62,11 @@ impl Cell for u128 {
         // the compiler's own, so it is swapped in and out.
         unsafe {
             asm!(
-                "xchg {new_low}, rbx",
-                "lock cmpxchg16b [{at}]",
-                "mov rbx, {new_low}",
-                new_low = inout(reg) new as u64 => _,
-                at = in(reg) at,
+                "xchg rsi, rbx",
+                "lock cmpxchg16b [rdi]",
+                "mov rbx, rsi",
+                inout("rsi") new as u64 => _,
+                in("rdi") at,
                 in("rcx") (new >> 64) as u64,
                 inout("rax") old as u64 => low,
                 inout("rdx") (old >> 64) as u64 => high,

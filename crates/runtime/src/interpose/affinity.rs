@@ -53,6 +53,15 @@ fn copy_out(bytes: size_t, mask: *mut cpu_set_t) {
     }
 }
 
+/// What a thread asks for is taken as asked for by all.
+fn copy_in(bytes: size_t, mask: *const cpu_set_t) {
+    let mut before = BEFORE.lock();
+    for at in 0..BYTES {
+        // SAFETY: the program's mask of that size.
+        before[at] = if at < bytes { unsafe { *mask.cast::<u8>().add(at) } } else { 0 };
+    }
+}
+
 extern "C" fn get(process: pid_t, bytes: size_t, mask: *mut cpu_set_t) -> c_int {
     if hook::me().is_none() {
         return real!(sched_getaffinity(process => pid_t, bytes => size_t, mask => *mut cpu_set_t) -> c_int);
@@ -65,6 +74,7 @@ extern "C" fn set(process: pid_t, bytes: size_t, mask: *const cpu_set_t) -> c_in
     if hook::me().is_none() {
         return real!(sched_setaffinity(process => pid_t, bytes => size_t, mask => *const cpu_set_t) -> c_int);
     }
+    copy_in(bytes, mask);
     0
 }
 
@@ -80,5 +90,6 @@ extern "C" fn set_of_thread(thread: pthread_t, bytes: size_t, mask: *const cpu_s
     if hook::me().is_none() {
         return real!(pthread_setaffinity_np(thread => pthread_t, bytes => size_t, mask => *const cpu_set_t) -> c_int);
     }
+    copy_in(bytes, mask);
     0
 }

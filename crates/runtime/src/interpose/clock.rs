@@ -60,6 +60,11 @@ pub(super) fn is_valid(time: *const timespec) -> bool {
     (0..SECOND_NS as c_long).contains(&time.tv_nsec)
 }
 
+/// Whether a program may wait by this clock.
+pub(super) fn can_wait_by(clock: clockid_t) -> bool {
+    matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC)
+}
+
 /// A span as a program wants it.
 pub(super) fn to_timespec(ns: u64) -> timespec {
     timespec { tv_sec: (ns / SECOND_NS) as i64, tv_nsec: (ns % SECOND_NS) as i64 }

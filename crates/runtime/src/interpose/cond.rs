@@ -99,7 +99,7 @@ pub(super) extern "C" fn clock_wait(
         note_acquire(cond, mutex, pc, status);
         return status;
     };
-    if !clock::is_valid(time) {
+    if !clock::is_valid(time) || !clock::can_wait_by(clock) {
         return libc::EINVAL;
     }
     wait_until(me, cond, mutex, clock::deadline(clock, time), pc)

@@ -15,6 +15,7 @@ use raddle_trace::record::{Kind, Wake};
 use super::{clock, result};
 use crate::abi::stub::export_cancellable;
 use crate::sched::thread::{NEVER, Wait};
+use crate::sched::{self, SCHED};
 use crate::{hook, sys};
 
 export_cancellable! {
@@ -47,19 +48,49 @@ export_cancellable! {
 const IN: i16 = libc::POLLIN;
 const OUT: i16 = libc::POLLOUT;
 
-/// Waits until the descriptor is ready, if the call would block. Says whether to go on.
-fn until_ready(pc: u64, descriptor: c_int, events: i16) -> Result<(), c_int> {
-    let Some(me) = hook::me() else { return Ok(()) };
+/// What is to be done about a call.
+enum Ready {
+    /// Make it: it will not block, or is not meant to.
+    Go,
+    /// Make it, and it may block half way.
+    GoOn,
+    /// It has failed.
+    Failed(c_int),
+}
+
+/// Waits until the descriptor is ready, if the call would block.
+fn until_ready(pc: u64, descriptor: c_int, events: i16) -> Ready {
+    let Some(me) = hook::me() else { return Ready::Go };
     let mut wanted = [pollfd { fd: descriptor, events, revents: 0 }];
-    let blocks = sys::poll(&mut wanted, 0) == 0 && sys::syscall!(libc::SYS_fcntl, descriptor, libc::F_GETFL) & i64::from(libc::O_NONBLOCK) == 0;
+    let flags = sys::syscall!(libc::SYS_fcntl, descriptor, libc::F_GETFL);
+    let patient = flags >= 0 && flags & i64::from(libc::O_NONBLOCK) == 0;
+    let blocks = patient && sys::poll(&mut wanted, 0) == 0;
     let wait = if blocks { Wait::Descriptors(wanted.as_mut_ptr() as u64, 1) } else { Wait::Nothing };
+    let deadline = if blocks { patience(descriptor, events) } else { NEVER };
     hook::record(Kind::Block, 0, descriptor as u32 as u64, 0, pc, &[]);
-    let wake = hook::sync(me, pc, wait, NEVER);
+    let wake = loop {
+        let wake = hook::sync(me, pc, wait, deadline);
+        if wake != Wake::Interrupted || !SCHED.lock().threads[me as usize].restarts {
+            break wake;
+        }
+    };
     hook::record(Kind::Unblock, 0, descriptor as u32 as u64, 0, pc, &[]);
     match wake {
-        Wake::Interrupted | Wake::Cancelled => Err(libc::EINTR),
-        _ => Ok(()),
+        Wake::Interrupted | Wake::Cancelled => Ready::Failed(libc::EINTR),
+        Wake::TimedOut => Ready::Failed(libc::EAGAIN),
+        _ if patient => Ready::GoOn,
+        _ => Ready::Go,
     }
+}
+
+/// Until when a socket waits, as the program has set it.
+fn patience(descriptor: c_int, events: i16) -> u64 {
+    let option = if events == IN { libc::SO_RCVTIMEO } else { libc::SO_SNDTIMEO };
+    let mut time = timeval { tv_sec: 0, tv_usec: 0 };
+    let mut bytes = size_of::<timeval>() as socklen_t;
+    let status = sys::syscall!(libc::SYS_getsockopt, descriptor, libc::SOL_SOCKET, option, &raw mut time, &raw mut bytes);
+    let ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    if status < 0 || ns == 0 { NEVER } else { clock::after(ns) }
 }
 
 /// The object that stands for a descriptor in the order of events: no address is that small.
@@ -70,7 +101,7 @@ fn object(descriptor: c_int) -> u64 {
 /// A call that brings bytes in: ready, made, noted.
 fn input(descriptor: c_int, at: *const u8, call: impl FnOnce() -> i64) -> isize {
     let pc = hook::caller();
-    if let Err(error) = until_ready(pc, descriptor, IN) {
+    if let Ready::Failed(error) = until_ready(pc, descriptor, IN) {
         return super::fail(error) as isize;
     }
     let n = call();
@@ -83,17 +114,58 @@ fn input(descriptor: c_int, at: *const u8, call: impl FnOnce() -> i64) -> isize 
     result(n) as isize
 }
 
-/// A call that sends bytes out: ready, noted, made.
-fn output(descriptor: c_int, at: *const u8, bytes: usize, call: impl FnOnce() -> i64) -> isize {
+/// A call that sends bytes out: ready, noted, made. `attempt` sends from where it is told,
+/// and does not block if it is told so; what would block half way waits for room again.
+fn output(descriptor: c_int, at: *const u8, bytes: usize, attempt: impl Fn(usize, bool) -> i64) -> isize {
     let pc = hook::caller();
-    if let Err(error) = until_ready(pc, descriptor, OUT) {
+    let ready = until_ready(pc, descriptor, OUT);
+    if let Ready::Failed(error) = ready {
         return super::fail(error) as isize;
     }
     if !at.is_null() {
         hook::range(at as u64, bytes as u64, false, pc);
     }
     hook::record(Kind::Before, 0, object(descriptor), 0, pc, &[]);
-    result(call()) as isize
+    if !matches!(ready, Ready::GoOn) {
+        return result(attempt(0, false)) as isize;
+    }
+    let mut done = 0;
+    loop {
+        let n = attempt(done, true);
+        match -n as c_int {
+            libc::EOPNOTSUPP if n < 0 => return result(attempt(done, false)) as isize,
+            libc::EAGAIN if n < 0 => {
+                if let Some(me) = hook::me() {
+                    // A queue may be full that the descriptor knows nothing of: its reader's.
+                    sched::yield_turn(me, pc);
+                }
+                if let Ready::Failed(error) = until_ready(pc, descriptor, OUT) {
+                    return if done > 0 { done as isize } else { super::fail(error) as isize };
+                }
+            }
+            _ if n < 0 => return if done > 0 { done as isize } else { result(n) as isize },
+            _ => {
+                done += n as usize;
+                if done >= bytes {
+                    return done as isize;
+                }
+            }
+        }
+    }
+}
+
+/// Writes without blocking, if told so.
+fn write_part(descriptor: c_int, from: *const u8, bytes: usize, nowait: bool) -> i64 {
+    if !nowait {
+        return sys::syscall!(libc::SYS_write, descriptor, from, bytes);
+    }
+    let part = iovec { iov_base: from as *mut _, iov_len: bytes };
+    sys::syscall!(libc::SYS_pwritev2, descriptor, &raw const part, 1, -1i64, -1i64, libc::RWF_NOWAIT)
+}
+
+/// A message has no second half.
+fn message_flags(flags: c_int, nowait: bool) -> c_int {
+    flags | if nowait { libc::MSG_DONTWAIT } else { 0 }
 }
 
 extern "C" fn read_inner(descriptor: c_int, into: *mut u8, bytes: size_t) -> isize {
@@ -101,7 +173,8 @@ extern "C" fn read_inner(descriptor: c_int, into: *mut u8, bytes: size_t) -> isi
 }
 
 extern "C" fn write_inner(descriptor: c_int, from: *const u8, bytes: size_t) -> isize {
-    output(descriptor, from, bytes, || sys::syscall!(libc::SYS_write, descriptor, from, bytes))
+    // SAFETY: within the program's buffer.
+    output(descriptor, from, bytes, |done, nowait| write_part(descriptor, unsafe { from.add(done) }, bytes - done, nowait))
 }
 
 extern "C" fn pread_inner(descriptor: c_int, into: *mut u8, bytes: size_t, offset: i64) -> isize {
@@ -109,7 +182,7 @@ extern "C" fn pread_inner(descriptor: c_int, into: *mut u8, bytes: size_t, offse
 }
 
 extern "C" fn pwrite_inner(descriptor: c_int, from: *const u8, bytes: size_t, offset: i64) -> isize {
-    output(descriptor, from, bytes, || sys::syscall!(libc::SYS_pwrite64, descriptor, from, bytes, offset))
+    output(descriptor, from, 0, |_, _| sys::syscall!(libc::SYS_pwrite64, descriptor, from, bytes, offset))
 }
 
 /// Notes the ranges of a vector, up to `bytes` in all.
@@ -132,7 +205,7 @@ extern "C" fn readv_inner(descriptor: c_int, parts: *const iovec, n: c_int) -> i
 
 extern "C" fn writev_inner(descriptor: c_int, parts: *const iovec, n: c_int) -> isize {
     vector(parts, n, u64::MAX, false, hook::caller());
-    output(descriptor, core::ptr::null(), 0, || sys::syscall!(libc::SYS_writev, descriptor, parts, n))
+    output(descriptor, core::ptr::null(), 0, |_, _| sys::syscall!(libc::SYS_writev, descriptor, parts, n))
 }
 
 extern "C" fn recv_inner(descriptor: c_int, into: *mut u8, bytes: size_t, flags: c_int) -> isize {
@@ -163,7 +236,7 @@ extern "C" fn recvmmsg_inner(descriptor: c_int, messages: *mut mmsghdr, n: u32, 
 }
 
 extern "C" fn send_inner(descriptor: c_int, from: *const u8, bytes: size_t, flags: c_int) -> isize {
-    output(descriptor, from, bytes, || sys::syscall!(libc::SYS_sendto, descriptor, from, bytes, flags, 0, 0))
+    sendto_inner(descriptor, from, bytes, flags, core::ptr::null(), 0)
 }
 
 extern "C" fn sendto_inner(
@@ -174,11 +247,18 @@ extern "C" fn sendto_inner(
     address: *const sockaddr,
     length: socklen_t,
 ) -> isize {
-    output(descriptor, from, bytes, || sys::syscall!(libc::SYS_sendto, descriptor, from, bytes, flags, address, length))
+    output(descriptor, from, bytes, |done, nowait| {
+        // SAFETY: within the program's buffer.
+        let rest = unsafe { from.add(done) };
+        let flags = message_flags(flags, nowait);
+        sys::syscall!(libc::SYS_sendto, descriptor, rest, bytes - done, flags, address, length)
+    })
 }
 
 extern "C" fn sendmsg_inner(descriptor: c_int, message: *const msghdr, flags: c_int) -> isize {
-    output(descriptor, core::ptr::null(), 0, || sys::syscall!(libc::SYS_sendmsg, descriptor, message, flags))
+    output(descriptor, core::ptr::null(), 0, |_, nowait| {
+        sys::syscall!(libc::SYS_sendmsg, descriptor, message, message_flags(flags, nowait))
+    })
 }
 
 extern "C" fn accept_inner(descriptor: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {

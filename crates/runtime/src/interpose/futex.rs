@@ -43,6 +43,11 @@ const ANY: u32 = u32::MAX;
 
 #[expect(clippy::too_many_arguments, reason = "the system call's own")]
 fn futex(me: u32, pc: u64, at: u64, op: c_int, value: u32, time: u64, second: u64, bits: u32) -> i64 {
+    let timed = matches!(op & COMMAND, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET) && time != 0;
+    let no_bits = matches!(op & COMMAND, libc::FUTEX_WAIT_BITSET | libc::FUTEX_WAKE_BITSET) && bits == 0;
+    if no_bits || timed && !clock::is_valid(time as *const timespec) {
+        return i64::from(-libc::EINVAL);
+    }
     let realtime = op & libc::FUTEX_CLOCK_REALTIME != 0;
     match op & COMMAND {
         libc::FUTEX_WAIT => {
@@ -88,7 +93,12 @@ fn wait(me: u32, pc: u64, at: u64, expected: u32, deadline: u64, bits: u32) -> i
     }
     hook::record(Kind::FutexWait, 0, at, 0, pc, &[u64::from(expected)]);
     SCHED.lock().threads[me as usize].woken = None;
-    let wake = hook::sync(me, pc, Wait::Futex(at, bits), deadline);
+    let wake = loop {
+        let wake = hook::sync(me, pc, Wait::Futex(at, bits), deadline);
+        if wake != Wake::Interrupted || !SCHED.lock().threads[me as usize].restarts {
+            break wake;
+        }
+    };
     let woken = SCHED.lock().threads[me as usize].woken.take();
     let by = woken.map_or(NOBODY, |(_, by)| by) as u16;
     hook::record(Kind::FutexWoken, wake as u8, at, by, pc, &[]);

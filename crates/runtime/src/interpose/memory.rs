@@ -49,23 +49,46 @@ fn is_in_arena(block: *const c_void) -> bool {
     (start..start + size_of_val(&ARENA)).contains(&(block as usize))
 }
 
-/// The address of libc's function, or none while it is being looked up.
-fn address(real: &Real) -> Option<usize> {
-    if let Some(address) = real.known() {
+/// libc's allocator.
+static REALS: [Real; 8] = [
+    Real::new(c"malloc", None),
+    Real::new(c"calloc", None),
+    Real::new(c"realloc", None),
+    Real::new(c"free", None),
+    Real::new(c"aligned_alloc", None),
+    Real::new(c"posix_memalign", None),
+    Real::new(c"valloc", None),
+    Real::new(c"malloc_usable_size", None),
+];
+const MALLOC: usize = 0;
+const CALLOC: usize = 1;
+const REALLOC: usize = 2;
+const FREE: usize = 3;
+const ALIGNED_ALLOC: usize = 4;
+const POSIX_MEMALIGN: usize = 5;
+const VALLOC: usize = 6;
+const USABLE_SIZE: usize = 7;
+
+/// The address of libc's function, or none while it is being looked up. All are looked up
+/// at the first call: `dlsym` itself allocates and frees half way through its work, and a
+/// look-up in there would upset it.
+fn address(which: usize) -> Option<usize> {
+    if let Some(address) = REALS[which].known() {
         return Some(address);
     }
     if LOOKING_UP.swap(1, Ordering::Acquire) == 1 {
         return None;
     }
-    let address = real.address();
+    for real in &REALS {
+        real.address();
+    }
     LOOKING_UP.store(0, Ordering::Release);
-    Some(address)
+    REALS[which].known()
 }
 
 macro_rules! call {
-    ($name:literal, ($($arg:expr => $type:ty),*) -> $result:ty, else $fallback:expr) => {{
-        static REAL: Real = Real::new($name, None);
-        match address(&REAL) {
+    ($which:ident, ($($arg:expr => $type:ty),*) -> $result:ty, else $fallback:expr) => {
+        match address($which) {
             Some(address) => {
                 // SAFETY: the address is that of the function of this name.
                 let function: unsafe extern "C" fn($($type),*) -> $result = unsafe { core::mem::transmute(address) };
@@ -74,12 +97,12 @@ macro_rules! call {
             }
             None => $fallback,
         }
-    }};
+    };
 }
 
 /// The usable size of a block: also what libc's free will make of it.
 fn usable(block: *mut c_void) -> u64 {
-    call!(c"malloc_usable_size", (block => *mut c_void) -> size_t, else 0) as u64
+    call!(USABLE_SIZE, (block => *mut c_void) -> size_t, else 0) as u64
 }
 
 fn born(block: *mut c_void, bytes: usize, pc: u64) {
@@ -105,14 +128,14 @@ fn dies(block: *mut c_void, pc: u64) {
 
 extern "C" fn malloc_inner(bytes: size_t) -> *mut c_void {
     let pc = hook::caller();
-    let block = call!(c"malloc", (bytes => size_t) -> *mut c_void, else from_arena(bytes));
+    let block = call!(MALLOC, (bytes => size_t) -> *mut c_void, else from_arena(bytes));
     born(block, bytes, pc);
     block
 }
 
 extern "C" fn calloc_inner(n: size_t, bytes: size_t) -> *mut c_void {
     let pc = hook::caller();
-    let block = call!(c"calloc", (n => size_t, bytes => size_t) -> *mut c_void, else from_arena(n * bytes));
+    let block = call!(CALLOC, (n => size_t, bytes => size_t) -> *mut c_void, else from_arena(n * bytes));
     born(block, n.wrapping_mul(bytes), pc);
     block
 }
@@ -126,7 +149,7 @@ extern "C" fn realloc_inner(block: *mut c_void, bytes: size_t) -> *mut c_void {
         return new;
     }
     dies(block, pc);
-    let new = call!(c"realloc", (block => *mut c_void, bytes => size_t) -> *mut c_void, else from_arena(bytes));
+    let new = call!(REALLOC, (block => *mut c_void, bytes => size_t) -> *mut c_void, else from_arena(bytes));
     if new.is_null() && bytes != 0 {
         // It stays where it was.
         born(block, 0, pc);
@@ -151,19 +174,19 @@ extern "C" fn free_inner(block: *mut c_void) {
         return;
     }
     dies(block, pc);
-    call!(c"free", (block => *mut c_void) -> (), else ());
+    call!(FREE, (block => *mut c_void) -> (), else ());
 }
 
 extern "C" fn memalign_inner(align: size_t, bytes: size_t) -> *mut c_void {
     let pc = hook::caller();
-    let block = call!(c"aligned_alloc", (align => size_t, bytes => size_t) -> *mut c_void, else core::ptr::null_mut());
+    let block = call!(ALIGNED_ALLOC, (align => size_t, bytes => size_t) -> *mut c_void, else core::ptr::null_mut());
     born(block, bytes, pc);
     block
 }
 
 extern "C" fn posix_memalign_inner(into: *mut *mut c_void, align: size_t, bytes: size_t) -> c_int {
     let pc = hook::caller();
-    let status = call!(c"posix_memalign", (into => *mut *mut c_void, align => size_t, bytes => size_t) -> c_int, else libc::ENOMEM);
+    let status = call!(POSIX_MEMALIGN, (into => *mut *mut c_void, align => size_t, bytes => size_t) -> c_int, else libc::ENOMEM);
     if status == 0 {
         // SAFETY: libc has stored the block there.
         born(unsafe { *into }, bytes, pc);
@@ -173,7 +196,7 @@ extern "C" fn posix_memalign_inner(into: *mut *mut c_void, align: size_t, bytes:
 
 extern "C" fn valloc_inner(bytes: size_t) -> *mut c_void {
     let pc = hook::caller();
-    let block = call!(c"valloc", (bytes => size_t) -> *mut c_void, else core::ptr::null_mut());
+    let block = call!(VALLOC, (bytes => size_t) -> *mut c_void, else core::ptr::null_mut());
     born(block, bytes, pc);
     block
 }

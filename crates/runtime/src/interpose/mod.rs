@@ -23,6 +23,8 @@ mod sleep;
 mod spin;
 mod string;
 pub(crate) mod thread;
+mod timer;
+mod stdio;
 
 use libc::c_int;
 

@@ -80,7 +80,7 @@ pub(super) extern "C" fn clock_lock(mutex: *mut pthread_mutex_t, clock: clockid_
         note_free(status, mutex, pc, 0);
         return status;
     }
-    if !clock::is_valid(time) {
+    if !clock::is_valid(time) || !clock::can_wait_by(clock) {
         return libc::EINVAL;
     }
     lock_until(mutex, clock::deadline(clock, time), pc)
@@ -93,6 +93,10 @@ fn note_free(status: c_int, mutex: *mut pthread_mutex_t, pc: u64, info: u8) {
     }
 }
 
+fn real_lock(mutex: *mut pthread_mutex_t) -> c_int {
+    real!(pthread_mutex_lock(mutex => *mut pthread_mutex_t) -> c_int)
+}
+
 fn real_try_lock(mutex: *mut pthread_mutex_t) -> c_int {
     real!(pthread_mutex_trylock(mutex => *mut pthread_mutex_t) -> c_int)
 }
@@ -103,7 +107,7 @@ pub(super) fn lock_until(mutex: *mut pthread_mutex_t, deadline: u64, pc: u64) ->
         if hook::free() {
             hook::free_delay();
         }
-        let status = real!(pthread_mutex_lock(mutex => *mut pthread_mutex_t) -> c_int);
+        let status = real_lock(mutex);
         note_free(status, mutex, pc, 0);
         return status;
     };
@@ -169,13 +173,15 @@ fn settle(mutex: *mut pthread_mutex_t) {
 
 /// Takes the mutex, which the model says is free.
 fn take(me: u32, mutex: *mut pthread_mutex_t, pc: u64, info: u8) -> c_int {
-    let mut status = real_try_lock(mutex);
+    // For a lost robust mutex glibc's trylock says so and keeps it; its lock does not.
+    let robust = kind_of(mutex) & ROBUST != 0 && info & TRIED == 0;
+    let mut status = if robust { real_lock(mutex) } else { real_try_lock(mutex) };
     if status == libc::EBUSY {
         if info & TRIED != 0 {
             return status;
         }
         // Somebody outside has it: another process, or code from before the start.
-        status = sched::outside(me, pc, || real!(pthread_mutex_lock(mutex => *mut pthread_mutex_t) -> c_int));
+        status = sched::outside(me, pc, || real_lock(mutex));
     }
     if status != 0 && status != libc::EOWNERDEAD {
         return status;

@@ -28,6 +28,7 @@ export! {
     quick_exit => quick_exit_inner;
     abort => abort_inner;
     __assert_fail => assert_fail;
+    atexit => atexit_inner;
 }
 
 export_cancellable! {
@@ -127,6 +128,12 @@ extern "C" fn system_inner(command: *const c_char) -> c_int {
         Some(me) => sched::outside(me, pc, call),
         None => call(),
     }
+}
+
+/// Programs take it from the library that they were linked with, which libc itself has only
+/// for static linking.
+extern "C" fn atexit_inner(routine: usize) -> c_int {
+    real!(__cxa_atexit(routine => usize, 0 => usize, 0 => usize) -> c_int)
 }
 
 extern "C" fn exit_inner(status: c_int) {

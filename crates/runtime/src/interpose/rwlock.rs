@@ -176,7 +176,7 @@ fn clock_lock(lock: *mut pthread_rwlock_t, shared: bool, clock: clockid_t, time:
         }
         return status;
     }
-    if !clock::is_valid(time) {
+    if !clock::is_valid(time) || !clock::can_wait_by(clock) {
         return libc::EINVAL;
     }
     lock_until(lock, shared, clock::deadline(clock, time), pc)

@@ -74,6 +74,7 @@ fn wait_until(me: u32, semaphore: *mut sem_t, deadline: u64, pc: u64) -> c_int {
     loop {
         match hook::sync(me, pc, Wait::Semaphore(semaphore as u64), deadline) {
             Wake::TimedOut => return super::fail(libc::ETIMEDOUT),
+            Wake::Interrupted if SCHED.lock().threads[me as usize].restarts => {}
             Wake::Interrupted => return super::fail(libc::EINTR),
             Wake::Cancelled => return super::fail(libc::EINTR),
             _ if real_try(semaphore) == 0 => {
@@ -113,7 +114,7 @@ extern "C" fn clock_wait(semaphore: *mut sem_t, clock: clockid_t, time: *const t
         }
         return status;
     };
-    if !clock::is_valid(time) {
+    if !clock::is_valid(time) || !clock::can_wait_by(clock) {
         return super::fail(libc::EINVAL);
     }
     wait_until(me, semaphore, clock::deadline(clock, time), pc)

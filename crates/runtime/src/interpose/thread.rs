@@ -98,7 +98,12 @@ pub(super) fn create(
         return start(routine, arg as *mut c_void);
     };
     hook::sync(me, pc, Wait::Nothing, NEVER);
-    let id = SCHED.lock().add_thread(me, (routine, arg));
+    let id = {
+        let mut sched = SCHED.lock();
+        let id = sched.add_thread(me, (routine, arg));
+        sched.threads[id as usize].mask = sched.threads[me as usize].mask;
+        id
+    };
     let slot = shared::slot(id);
     slot.stack_low.store(stack_bytes, Ordering::Relaxed);
     hook::record(Kind::Spawn, 0, u64::from(id), 0, pc, &[]);
@@ -142,12 +147,11 @@ fn stack_bytes(attr: *const pthread_attr_t) -> u64 {
 pub(crate) extern "C" fn begin(arg: *mut c_void) -> Start {
     // libc's descriptor of the thread lies at the upper end of its stack.
     let high = tls::address();
-    let key = KEY.load(Ordering::Relaxed);
     if shared::mode() == shared::FREE {
         // SAFETY: made by `create` for this thread alone.
         let package = unsafe { Box::from_raw(arg.cast::<FreeStart>()) };
         hook::free_begin_as(package.id, package.parent, package.ordinal, (high - package.stack_bytes, high));
-        set_key(key);
+        set_key();
         super::signal::begin();
         return Start { routine: package.routine, arg: package.arg };
     }
@@ -155,12 +159,13 @@ pub(crate) extern "C" fn begin(arg: *mut c_void) -> Start {
     let bytes = shared::slot(me).stack_low.load(Ordering::Relaxed);
     super::signal::begin();
     let (routine, arg) = sched::begin(me, (high.saturating_sub(bytes), high));
-    set_key(key);
+    set_key();
     Start { routine, arg }
 }
 
 /// Has the destructor called when the running thread ends.
-pub(crate) fn set_key(key: u32) {
+pub(crate) fn set_key() {
+    let key = KEY.load(Ordering::Relaxed);
     // SAFETY: a key of ours; the value only has to be something.
     unsafe { libc::pthread_setspecific(key, core::ptr::dangling()) };
 }
@@ -171,7 +176,7 @@ pub(crate) unsafe extern "C" fn end(_: *mut c_void) {
     let rounds = tls::get(tls::ROUNDS) + 1;
     tls::set(tls::ROUNDS, rounds);
     if rounds < 4 {
-        set_key(KEY.load(Ordering::Relaxed));
+        set_key();
         return;
     }
     if hook::free() {

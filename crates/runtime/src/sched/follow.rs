@@ -100,7 +100,7 @@ impl Sched {
                 self.diverge(step.thread, thread.pc, step);
                 return None;
             }
-            if self.wake_of(step.thread, thread.wait, thread.deadline).is_some() {
+            if self.can_run(step.thread) {
                 if let Some(follow) = &mut self.follow {
                     follow.pending = false;
                 }

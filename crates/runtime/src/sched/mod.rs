@@ -17,6 +17,7 @@ mod follow;
 pub(crate) mod object;
 pub(crate) mod policy;
 pub(crate) mod thread;
+pub(crate) mod timer;
 mod turn;
 mod watchdog;
 
@@ -33,7 +34,8 @@ use self::follow::Follow;
 use self::object::{NOBODY, Object};
 use self::policy::{Candidate, Moment, Policy};
 use self::thread::{NEVER, Thread, Wait};
-pub(crate) use self::turn::{begin, cancel_point, end, first, outside, visible, yield_turn};
+use self::timer::Timers;
+pub(crate) use self::turn::{adopt, begin, cancel_point, end, first, outside, visible, yield_turn};
 use crate::guarded::Guarded;
 use crate::random::Random;
 use crate::{lane, shared, sys, tls};
@@ -49,6 +51,8 @@ static RETURNING: AtomicU32 = AtomicU32::new(0);
 const STEP_NS: u64 = 20;
 /// Virtual time per reading of a clock, so that waiting for a time by reading it ends.
 const READING_NS: u64 = 1_000;
+/// After so many steps in a row the other threads go first once, whatever the policy says.
+const STRETCH_MAX: u64 = 2_000_000;
 /// Steps at a time of a thread that may be spinning.
 const LOOK_STEPS: u64 = 16;
 /// So many yields in which nothing else happened are a livelock.
@@ -77,6 +81,11 @@ pub(crate) struct Sched {
     early_sleepers: bool,
     /// Child processes: they may feed our descriptors.
     pub(crate) n_processes: u32,
+    /// Timers of libc's that create threads: they run in real time, beside us.
+    pub(crate) n_sources: u32,
+    /// Signals that the program sent to itself so far.
+    pub(crate) n_signals: u32,
+    pub(crate) timers: Timers,
     runnable: Vec<Candidate>,
     watch: watchdog::Watch,
 }
@@ -113,6 +122,9 @@ impl Sched {
             recorded: false,
             early_sleepers: false,
             n_processes: 0,
+            n_sources: 0,
+            n_signals: 0,
+            timers: Timers::new(),
             runnable: Vec::new(),
             watch: watchdog::Watch::new(),
         }
@@ -265,6 +277,12 @@ impl Sched {
         }
     }
 
+    /// Whether the thread has something to do: its operation, or a signal handler.
+    fn can_run(&self, id: u32) -> bool {
+        let thread = &self.threads[id as usize];
+        thread.interrupted || self.wake_of(id, thread.wait, thread.deadline).is_some()
+    }
+
     fn ready(&self, id: u32, wait: Wait) -> bool {
         let object = |at: u64| self.objects.get(&at);
         match wait {
@@ -281,6 +299,7 @@ impl Sched {
             Wait::Guard(at) => peek32(at) & 0xff00 == 0,
             Wait::Unwaited(at) => self.waiters(|wait| wait == Wait::Cond(at)).is_empty(),
             Wait::Descriptors(at, n) => any_ready(at, n, 0),
+            Wait::SignalOf(n_seen) => self.n_signals != n_seen,
             Wait::Sleep | Wait::Signal | Wait::Outside => false,
         }
     }
@@ -290,7 +309,7 @@ impl Sched {
         runnable.clear();
         for &id in &self.live {
             let thread = &self.threads[id as usize];
-            if self.wake_of(id, thread.wait, thread.deadline).is_some() {
+            if self.can_run(id) {
                 let (addr, write) = thread.access;
                 runnable.push(Candidate { thread: id, addr, write });
             }
@@ -299,14 +318,23 @@ impl Sched {
     }
 
     /// Decides who goes next after `last` gave up the turn for `reason`.
-    fn next(&mut self, last: Option<u32>, reason: Switch, pc: u64) -> Next {
+    fn next(&mut self, last: Option<u32>, mut reason: Switch, pc: u64) -> Next {
         if self.follow.is_some() {
             if let Some(next) = self.next_followed(last, reason, pc) {
                 return next;
             }
             self.follow = None;
         }
+        // A thread that does nothing but work, for long, may be waiting for others all the same.
+        if let (Switch::Preempt, Some(last)) = (reason, last) {
+            let thread = &mut self.threads[last as usize];
+            if thread.stretch >= STRETCH_MAX {
+                thread.yielded = true;
+                reason = Switch::Yielded;
+            }
+        }
         loop {
+            self.fire_timers();
             self.collect_runnable();
             if self.early_sleepers && self.choices.below(16) == 0 {
                 self.wake_a_sleeper();
@@ -347,7 +375,8 @@ impl Sched {
     fn wait_for_something(&mut self, last: Option<u32>) -> Option<Next> {
         let waits = |wait: fn(Wait) -> bool| self.live.iter().any(|&id| wait(self.threads[id as usize].wait));
         let on_descriptors = waits(|wait| matches!(wait, Wait::Descriptors(..)));
-        let on_outside = waits(|wait| matches!(wait, Wait::Outside | Wait::Signal));
+        let on_outside = self.n_sources > 0
+            || waits(|wait| matches!(wait, Wait::Outside | Wait::Signal | Wait::SignalOf(_)));
         let deadline = self.next_deadline();
         if on_descriptors {
             // Somebody outside may still write. A deadline gives it real time only if there
@@ -394,7 +423,8 @@ impl Sched {
 
     fn next_deadline(&self) -> Option<u64> {
         let deadlines = self.live.iter().map(|&id| &self.threads[id as usize]);
-        deadlines.filter(|thread| thread.wait != Wait::Nothing).map(|thread| thread.deadline).min().filter(|&deadline| deadline != NEVER)
+        let waiting = deadlines.filter(|thread| thread.wait != Wait::Nothing).map(|thread| thread.deadline);
+        waiting.chain(self.timers.next_deadline()).min().filter(|&deadline| deadline != NEVER)
     }
 
     /// Moves time to the next deadline; false if there is none ahead.

@@ -34,8 +34,10 @@ pub(crate) enum Wait {
     Sleep,
     /// One of these descriptors ready: address and number of `pollfd`s.
     Descriptors(u64, u32),
-    /// A signal.
+    /// A signal handler.
     Signal,
+    /// A signal sent since so many were, which it will then look for.
+    SignalOf(u32),
     /// To come back from a call that we do not control.
     Outside,
 }
@@ -56,7 +58,7 @@ impl Wait {
             Self::Once(at) | Self::Guard(at) => (State::Once, at),
             Self::Sleep => (State::Sleep, 0),
             Self::Descriptors(at, _) => (State::Descriptor, at),
-            Self::Signal => (State::SignalWait, 0),
+            Self::Signal | Self::SignalOf(_) => (State::SignalWait, 0),
             Self::Outside => (State::Outside, 0),
         }
     }
@@ -65,7 +67,12 @@ impl Wait {
     pub(crate) fn interruptible(self) -> bool {
         matches!(
             self,
-            Self::Futex(..) | Self::Semaphore(_) | Self::Sleep | Self::Descriptors(..) | Self::Signal
+            Self::Futex(..)
+                | Self::Semaphore(_)
+                | Self::Sleep
+                | Self::Descriptors(..)
+                | Self::Signal
+                | Self::SignalOf(_)
         )
     }
 
@@ -79,6 +86,7 @@ impl Wait {
                 | Self::Sleep
                 | Self::Descriptors(..)
                 | Self::Signal
+                | Self::SignalOf(_)
         )
     }
 }
@@ -121,6 +129,10 @@ pub(crate) struct Thread {
     pub(crate) gone: bool,
     /// A signal handler is due.
     pub(crate) interrupted: bool,
+    /// Signals that it has blocked.
+    pub(crate) mask: u64,
+    /// The handlers that interrupted its last wait all asked for it to go on.
+    pub(crate) restarts: bool,
     /// `pthread_cancel` was called for it.
     pub(crate) cancelled: bool,
     /// It disabled cancellation.
@@ -153,6 +165,8 @@ impl Thread {
             ended: false,
             gone: false,
             interrupted: false,
+            mask: 0,
+            restarts: false,
             cancelled: false,
             uncancellable: false,
             cancel_anywhere: false,

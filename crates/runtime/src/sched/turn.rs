@@ -36,9 +36,21 @@ pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -
                     }
                     let thread = &mut sched.threads[me as usize];
                     thread.pc = pc;
+                    if thread.cancelled && thread.cancel_anywhere && !thread.uncancellable {
+                        tls::set(tls::CANCEL, 1);
+                    }
+                    drop(sched);
+                    if tls::get(tls::SIGNALS) != 0 {
+                        crate::interpose::signal::deliver();
+                    }
                     return wake;
                 }
                 sched = step_aside(sched, me, pc, wait, deadline, Switch::Preempt);
+            }
+            None if tls::get(tls::SIGNALS) != 0 => {
+                drop(sched);
+                crate::interpose::signal::deliver();
+                sched = SCHED.lock();
             }
             None => {
                 let thread = &mut sched.threads[me as usize];
@@ -143,6 +155,7 @@ fn wait_turn(me: u32) {
     while slot.turn.swap(0, Ordering::Acquire) == 0 {
         sys::futex_wait(&slot.turn, 0, Some(watchdog::LOOK_NS), false);
         if slot.turn.load(Ordering::Relaxed) == 0 {
+            notice_signals(me);
             watchdog::look();
         }
     }
@@ -152,9 +165,58 @@ fn wait_turn(me: u32) {
     drop(sched);
     // What a thread does on its way out, in libc and in the kernel, must not overlap with
     // what we do: stacks and arenas would come in another order each time.
-    while exiting != 0 && sys::thread_exists(exiting) {
+    see_off(exiting);
+}
+
+/// Waits until a thread that has ended is gone.
+fn see_off(exiting: u32) {
+    let gone = || {
+        // The main thread stays as a zombie for as long as the process lives.
+        if exiting == sys::getpid() { sys::thread_state(exiting) == b'Z' } else { !sys::thread_exists(exiting) }
+    };
+    while exiting != 0 && !gone() {
         sys::sched_yield();
     }
+}
+
+/// A sleeping thread was sent a signal, or looks for one: that may be what all wait for.
+fn notice_signals(me: u32) {
+    let Some(mut sched) = SCHED.try_lock() else { return };
+    let thread = &mut sched.threads[me as usize];
+    if tls::get(tls::SIGNALS) != 0 {
+        thread.interrupted = true;
+    } else if matches!(thread.wait, Wait::SignalOf(_)) && sched.current.is_none() {
+        sched.n_signals += 1;
+    } else {
+        return;
+    }
+    if sched.current.is_none() {
+        shared::flag(raddle_trace::control::EXTERNAL);
+        let pc = sched.leaving.as_ref().map_or(0, |leaving| leaving.pc);
+        if let Next::Run(id) = sched.next(None, Switch::Blocked, pc) {
+            sched.grant(id);
+            drop(sched);
+            hand_to(id);
+        }
+    }
+}
+
+/// A thread that we did not create comes under control.
+pub(crate) fn adopt() -> u32 {
+    let me = {
+        let mut sched = SCHED.lock();
+        let me = sched.add_thread(0, (0, 0));
+        let thread = &mut sched.threads[me as usize];
+        (thread.wait, thread.kernel_id, thread.tls) = (Wait::Outside, sys::gettid(), tls::address());
+        sched.make_live(me);
+        me
+    };
+    shared::slot(me).kernel_id.store(sys::gettid(), Ordering::Relaxed);
+    shared::flag(raddle_trace::control::EXTERNAL);
+    tls::set(tls::THREAD, u64::from(me) + 1);
+    tls::set(tls::LANE, lane::address(0));
+    come_back(me);
+    me
 }
 
 /// Makes sure that the running thread has the turn: it may have come back from outside, or
@@ -198,9 +260,7 @@ fn come_back(me: u32) {
                 let exiting = core::mem::take(&mut sched.exiting);
                 arm(&mut sched, me);
                 drop(sched);
-                while exiting != 0 && sys::thread_exists(exiting) {
-                    sys::sched_yield();
-                }
+                see_off(exiting);
                 return;
             }
             drop(sched);
@@ -263,7 +323,8 @@ pub(crate) fn end(me: u32) {
     let slot = shared::slot(me);
     slot.state.store(State::Ended as u32, Ordering::Relaxed);
     sched.fruitless = 0;
-    let next = sched.next(Some(me), Switch::Ended, pc);
+    // Behind the last thread libc ends the process.
+    let next = if sched.live.is_empty() { Next::Idle } else { sched.next(Some(me), Switch::Ended, pc) };
     let stretch = core::mem::take(&mut sched.threads[me as usize].stretch);
     sched.leaving = Some(Leaving { reason: Switch::Ended, pc, stretch });
     sched.exiting = kernel_id;
@@ -271,4 +332,5 @@ pub(crate) fn end(me: u32) {
     pass(sched, next);
     // What still comes, such as the destructors of other thread keys, is on its own.
     tls::set(tls::LANE, 0);
+    tls::set(tls::FOREIGN, 1);
 }

@@ -21,7 +21,7 @@ pub(super) const LOOK_NS: u64 = 50_000_000;
 /// For how long a sleeping thread keeps the turn.
 const ASLEEP_NS: u64 = 100_000_000;
 /// For how long a running thread that makes no step keeps the turn.
-const BUSY_NS: u64 = 5_000_000_000;
+const BUSY_NS: u64 = 2_000_000_000;
 
 /// What was seen when somebody looked last.
 pub(super) struct Watch {

@@ -338,12 +338,8 @@ mod tests {
         assert!(err.to_string().starts_with("cannot write the trace /nowhere/t.unfinished: "));
     }
 
-    /// What `bytes` look like when they are opened as a trace.
     fn opened(bytes: &[u8]) -> Result<Trace, ReadError> {
-        let directory = directory();
-        let path = directory.path().join("t");
-        fs::write(&path, bytes).expect("write");
-        Trace::open(&path)
+        Trace::from_bytes(bytes.to_vec(), Path::new("t"))
     }
 
     fn small() -> Vec<u8> {

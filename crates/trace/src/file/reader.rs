@@ -1,6 +1,7 @@
 //! Reads a trace.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::Path;
 
 use memmap2::Mmap;
@@ -18,11 +19,28 @@ use crate::run::Run;
 
 /// A trace, open for reading.
 pub struct Trace {
-    bytes: Mmap,
+    bytes: Bytes,
     run: Run,
     complete: bool,
     // By stream, in the order of the file.
     blocks: BTreeMap<u32, Vec<Block>>,
+}
+
+/// Where the bytes of a trace are.
+enum Bytes {
+    Mapped(Mmap),
+    Owned(Vec<u8>),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            Self::Owned(bytes) => bytes,
+        }
+    }
 }
 
 /// Where a block of records is.
@@ -38,6 +56,15 @@ impl Trace {
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let bytes =
             mapped::map(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
+        Self::new(Bytes::Mapped(bytes), path)
+    }
+
+    /// The trace in these bytes; `path` is where they are from.
+    pub fn from_bytes(bytes: Vec<u8>, path: &Path) -> Result<Self, ReadError> {
+        Self::new(Bytes::Owned(bytes), path)
+    }
+
+    fn new(bytes: Bytes, path: &Path) -> Result<Self, ReadError> {
         let Outline { run, complete, blocks } = outline(&bytes, path)?;
         Ok(Self { run, complete, blocks, bytes })
     }

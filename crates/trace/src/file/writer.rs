@@ -122,6 +122,12 @@ impl Writer {
         Ok(Summary { events, records, bytes: self.n_bytes })
     }
 
+    /// Gives up, and leaves no unfinished file behind.
+    pub fn discard(self) {
+        // It may be gone already, and whoever gives up has no use for another error.
+        let _ = fs::remove_file(unfinished(&self.path));
+    }
+
     /// Writes out what a stream has gathered.
     fn flush(&mut self, index: usize) -> Result<(), WriteError> {
         let stream = &mut self.streams[index];
