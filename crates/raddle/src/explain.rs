@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
-use raddle_report::symbols::name::Namer;
+use raddle_report::symbols::name::{self, Namer};
 use raddle_trace::control::State;
 use raddle_trace::event::{Event, Op};
 use raddle_trace::file::Trace;
@@ -112,12 +112,26 @@ impl<'a> Explainer<'a> {
             // Code without instrumentation does not tell who called it. But what the thread
             // did last in the same function is close.
             let recent = self.recent.get(&thread).into_iter().flatten().rev();
-            let same_call = recent.take_while(|(_, depth)| *depth == callers.len());
-            if let Some((near, _)) = same_call.into_iter().find(|(near, _)| is_own(*near)) {
+            let mut same_call = recent
+                .take_while(|(_, depth)| *depth >= callers.len())
+                .filter(|(_, depth)| *depth == callers.len());
+            if let Some((near, _)) = same_call.find(|(near, _)| is_own(*near)) {
                 return self.namer.own_site(*near, []);
             }
         }
         self.namer.own_site(pc, callers.iter().rev().copied())
+    }
+
+    /// A synchronization object by name, or by where it is.
+    fn object(&self, word: &str, addr: Addr) -> String {
+        let place = self.namer.lock_place(addr);
+        let preposition = match place {
+            name::Place::Global(_) => return format!("{word} {place}"),
+            name::Place::Heap { .. } => "in",
+            name::Place::Stack { .. } => "on",
+            name::Place::Image { .. } | name::Place::Unknown(_) => "at",
+        };
+        format!("{word} {preposition} {place}")
     }
 
     /// Where somebody did something to an object.
@@ -211,22 +225,22 @@ impl<'a> Explainer<'a> {
 
     fn thread(&self, at: &ThreadAt) -> String {
         let site = self.site(at.thread, at.pc);
-        let object = || self.namer.lock(at.object);
+        let object = |word: &str| self.object(word, at.object);
         let what = match at.state {
             State::Unborn => "has not started".to_owned(),
             State::Ready => "is running".to_owned(),
-            State::Lock => format!("waits for mutex {}", object()),
-            State::ReadLock => format!("waits to read under rwlock {}", object()),
-            State::WriteLock => format!("waits to write under rwlock {}", object()),
-            State::Cond => format!("waits on condition variable {}", object()),
-            State::Semaphore => format!("waits for semaphore {}", object()),
-            State::Barrier => format!("waits at barrier {}", object()),
+            State::Lock => format!("waits for {}", object("mutex")),
+            State::ReadLock => format!("waits to read under {}", object("rwlock")),
+            State::WriteLock => format!("waits to write under {}", object("rwlock")),
+            State::Cond => format!("waits on {}", object("condition variable")),
+            State::Semaphore => format!("waits for {}", object("semaphore")),
+            State::Barrier => format!("waits at {}", object("barrier")),
             State::Join => match at.holder {
                 Some((thread, _)) => format!("waits for {} to end", self.namer.thread(thread)),
                 None => "waits for a thread to end".to_owned(),
             },
-            State::Once => format!("waits for the initialization of {}", object()),
-            State::Futex => format!("waits on futex {}", object()),
+            State::Once => format!("waits for the initialization of {}", object("once")),
+            State::Futex => format!("waits on {}", object("futex")),
             State::Sleep => "sleeps".to_owned(),
             State::Descriptor => format!("waits for file descriptor {}", at.object.0 as i32),
             State::Outside => "is in a call that raddle does not control".to_owned(),

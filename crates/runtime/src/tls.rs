@@ -37,6 +37,9 @@ pub(crate) const FIBER: usize = 96;
 pub(crate) const SIGNAL_AREA: usize = 112;
 /// 1 while a signal that arrives is handled on the spot.
 pub(crate) const SIGNALS_NOW: usize = 120;
+/// Return address of the `new` or `delete` that is going on, until the allocation behind it
+/// takes it.
+pub(crate) const NEW_CALLER: usize = 144;
 /// Files of libc's that the thread has locked.
 pub(crate) const FILES: usize = 128;
 /// 1 if the thread has ended, or is not to be taken under control.

@@ -1,4 +1,4 @@
-//! Measures the codec: nanoseconds and bytes per record, for streams that look like what
+//! Measures the trace file: nanoseconds and bytes per record, for streams that look like what
 //! programs do. The figures that comments in `codec` name come from here.
 //!
 //! ```text
@@ -9,8 +9,11 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use raddle_trace::codec::{Packer, Press, RECORDS_MAX, Unpacker};
+use raddle_trace::control::Mode;
 use raddle_trace::event::is_event;
+use raddle_trace::file::{Trace, Writer};
 use raddle_trace::record::{Kind, Record, Switch};
+use raddle_trace::run::Run;
 
 /// Rounds per measurement; the fastest counts.
 const ROUNDS: usize = 15;
@@ -19,10 +22,7 @@ fn main() {
     let mut args = std::env::args().skip(1);
     let n_records = args.next().and_then(|n| n.parse().ok()).unwrap_or(4_000_000);
     let only = args.next();
-    println!(
-        "{:<12} {:>10} {:>10} {:>10} {:>10}",
-        "stream", "pack ns", "unpack ns", "bytes", "per event"
-    );
+    println!("stream          pack ns  unpack ns  events ns   stats ns      bytes  per event");
     type Stream = (&'static str, fn(&mut Log));
     let streams: [Stream; 9] = [
         ("sweep", sweep),
@@ -50,10 +50,8 @@ fn measure(name: &str, records: &[Record]) {
     let mut packer = Packer::new();
     let mut press = Press::new();
     let mut blocks = Vec::new();
-    let mut pack_ns = f64::MAX;
-    for _ in 0..ROUNDS {
+    let pack_ns = best(|| {
         blocks.clear();
-        let start = Instant::now();
         for block in records.chunks(RECORDS_MAX) {
             // As the trial does, which takes a chunk of the ring at a time.
             for chunk in block.chunks(4096) {
@@ -63,14 +61,11 @@ fn measure(name: &str, records: &[Record]) {
             packer.finish(&mut press, &mut body);
             blocks.push((body, block.len()));
         }
-        pack_ns = pack_ns.min(start.elapsed().as_nanos() as f64);
-    }
+    });
 
     let mut unpacker = Unpacker::new();
-    let mut unpack_ns = f64::MAX;
     let mut chunk = Vec::new();
-    for _ in 0..ROUNDS {
-        let start = Instant::now();
+    let unpack_ns = best(|| {
         for (body, n) in &blocks {
             unpacker.start(body, *n).expect("a block");
             loop {
@@ -82,8 +77,7 @@ fn measure(name: &str, records: &[Record]) {
                 black_box(&chunk);
             }
         }
-        unpack_ns = unpack_ns.min(start.elapsed().as_nanos() as f64);
-    }
+    });
 
     let mut n_checked = 0;
     for (body, n) in &blocks {
@@ -96,16 +90,52 @@ fn measure(name: &str, records: &[Record]) {
         n_checked += n;
     }
 
+    let trace = trace(records);
+    let events_ns = best(|| trace.events().map(|event| event.expect("an event")).count());
+    let stats_ns = best(|| trace.stats().expect("stats"));
+
     let n = records.len() as f64;
     let bytes: usize = blocks.iter().map(|(body, _)| body.len()).sum();
     let n_events = records.iter().filter(|r| r.kind().is_some_and(is_event)).count();
     println!(
-        "{name:<12} {:>10.2} {:>10.2} {:>10.3} {:>10.3}",
+        "{name:<12} {:>10.2} {:>10.2} {:>10.2} {:>10.2} {:>10.3} {:>10.3}",
         pack_ns / n,
         unpack_ns / n,
+        events_ns / n,
+        stats_ns / n,
         bytes as f64 / n,
         bytes as f64 / n_events as f64
     );
+}
+
+/// Nanoseconds of the fastest round.
+fn best<T>(mut work: impl FnMut() -> T) -> f64 {
+    let round = |_| {
+        let start = Instant::now();
+        black_box(work());
+        start.elapsed().as_nanos() as f64
+    };
+    (0..ROUNDS).map(round).fold(f64::MAX, f64::min)
+}
+
+/// The records as a trace file.
+fn trace(records: &[Record]) -> Trace {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("bench.trace");
+    let mut writer = Writer::create(&path).expect("a writer");
+    writer.push(0, records).expect("push");
+    let run = Run {
+        command: Vec::new(),
+        directory: String::new(),
+        mode: Mode::Controlled,
+        policy: None,
+        seed: 0,
+        modules: Vec::new(),
+        threads: Vec::new(),
+        ending: None,
+    };
+    writer.finish(&run).expect("finish");
+    Trace::open(&path).expect("open")
 }
 
 /// Where a made-up program leaves its records.

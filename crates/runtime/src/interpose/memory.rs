@@ -105,6 +105,17 @@ fn usable(block: *mut c_void) -> u64 {
     call!(USABLE_SIZE, (block => *mut c_void) -> size_t, else 0) as u64
 }
 
+/// Who asked: whoever called `new` or `delete`, if that is how we were called.
+fn caller() -> u64 {
+    match tls::get(tls::NEW_CALLER) {
+        0 => hook::caller(),
+        pc => {
+            tls::set(tls::NEW_CALLER, 0);
+            pc
+        }
+    }
+}
+
 fn born(block: *mut c_void, bytes: usize, pc: u64) {
     if !block.is_null() && !hook::in_runtime(pc) {
         hook::record(Kind::Alloc, 0, block as u64, 0, pc, &[bytes as u64]);
@@ -127,21 +138,21 @@ fn dies(block: *mut c_void, pc: u64) {
 }
 
 extern "C" fn malloc_inner(bytes: size_t) -> *mut c_void {
-    let pc = hook::caller();
+    let pc = caller();
     let block = call!(MALLOC, (bytes => size_t) -> *mut c_void, else from_arena(bytes));
     born(block, bytes, pc);
     block
 }
 
 extern "C" fn calloc_inner(n: size_t, bytes: size_t) -> *mut c_void {
-    let pc = hook::caller();
+    let pc = caller();
     let block = call!(CALLOC, (n => size_t, bytes => size_t) -> *mut c_void, else from_arena(n * bytes));
     born(block, n.wrapping_mul(bytes), pc);
     block
 }
 
 extern "C" fn realloc_inner(block: *mut c_void, bytes: size_t) -> *mut c_void {
-    let pc = hook::caller();
+    let pc = caller();
     if is_in_arena(block) {
         let new = malloc_inner(bytes);
         // SAFETY: both are at least that long; the arena's blocks end before it does.
@@ -169,7 +180,7 @@ extern "C" fn reallocarray_inner(block: *mut c_void, n: size_t, bytes: size_t) -
 }
 
 extern "C" fn free_inner(block: *mut c_void) {
-    let pc = hook::caller();
+    let pc = caller();
     if is_in_arena(block) {
         return;
     }
@@ -178,14 +189,14 @@ extern "C" fn free_inner(block: *mut c_void) {
 }
 
 extern "C" fn memalign_inner(align: size_t, bytes: size_t) -> *mut c_void {
-    let pc = hook::caller();
+    let pc = caller();
     let block = call!(ALIGNED_ALLOC, (align => size_t, bytes => size_t) -> *mut c_void, else core::ptr::null_mut());
     born(block, bytes, pc);
     block
 }
 
 extern "C" fn posix_memalign_inner(into: *mut *mut c_void, align: size_t, bytes: size_t) -> c_int {
-    let pc = hook::caller();
+    let pc = caller();
     let status = call!(POSIX_MEMALIGN, (into => *mut *mut c_void, align => size_t, bytes => size_t) -> c_int, else libc::ENOMEM);
     if status == 0 {
         // SAFETY: libc has stored the block there.
@@ -195,7 +206,7 @@ extern "C" fn posix_memalign_inner(into: *mut *mut c_void, align: size_t, bytes:
 }
 
 extern "C" fn valloc_inner(bytes: size_t) -> *mut c_void {
-    let pc = hook::caller();
+    let pc = caller();
     let block = call!(VALLOC, (bytes => size_t) -> *mut c_void, else core::ptr::null_mut());
     born(block, bytes, pc);
     block

@@ -13,6 +13,7 @@ mod futex;
 mod loader;
 mod memory;
 mod mutex;
+mod new;
 pub(crate) mod once;
 mod process;
 mod randomness;

@@ -40,6 +40,9 @@ export_string! {
     __tsan_memcpy => copy;
     __tsan_memmove => move_inner;
     __tsan_memset => set;
+    __memcpy_chk => copy_checked;
+    __memmove_chk => move_checked;
+    __memset_chk => set_checked;
     strlen => length;
     strnlen => length_max;
     strcpy => string_copy;
@@ -104,6 +107,26 @@ extern "C" fn set(to: BytesMut, byte: c_int, bytes: size_t) -> *mut c_void {
         writes(to, bytes, pc);
     }
     real!(memset(to => BytesMut, byte => c_int, bytes => size_t) -> *mut c_void)
+}
+
+/// As a program calls them that is built with `_FORTIFY_SOURCE`: with the room that there is.
+extern "C" fn copy_checked(to: BytesMut, from: Bytes, bytes: size_t, room: size_t) -> *mut c_void {
+    let pc = pc();
+    reads(from, bytes, pc);
+    writes(to, bytes.min(room), pc);
+    real!(__memcpy_chk(to => BytesMut, from => Bytes, bytes => size_t, room => size_t) -> *mut c_void)
+}
+
+extern "C" fn move_checked(to: BytesMut, from: Bytes, bytes: size_t, room: size_t) -> *mut c_void {
+    let pc = pc();
+    reads(from, bytes, pc);
+    writes(to, bytes.min(room), pc);
+    real!(__memmove_chk(to => BytesMut, from => Bytes, bytes => size_t, room => size_t) -> *mut c_void)
+}
+
+extern "C" fn set_checked(to: BytesMut, byte: c_int, bytes: size_t, room: size_t) -> *mut c_void {
+    writes(to, bytes.min(room), pc());
+    real!(__memset_chk(to => BytesMut, byte => c_int, bytes => size_t, room => size_t) -> *mut c_void)
 }
 
 extern "C" fn zero(to: BytesMut, bytes: size_t) {

@@ -107,7 +107,8 @@ impl Sched {
                 return Some(Next::Run(step.thread));
             }
             match thread.wait {
-                Wait::Outside | Wait::Signal => return Some(Next::Idle),
+                Wait::Back => self.threads[step.thread as usize].wait = Wait::Nothing,
+                Wait::Outside | Wait::Signal | Wait::SignalOf(_) => return Some(Next::Idle),
                 Wait::Descriptors(..) if thread.deadline == NEVER => {
                     if !self.wait_for_descriptors(NEVER) {
                         return Some(Next::Idle);

@@ -56,7 +56,9 @@ const STRETCH_MAX: u64 = 2_000_000;
 /// Steps at a time of a thread that may be spinning.
 const LOOK_STEPS: u64 = 16;
 /// So many yields in which nothing else happened are a livelock.
-const FRUITLESS_MAX: u32 = 100_000;
+const FRUITLESS_MAX: u32 = 50_000;
+/// So many steps of other kinds make up for one of them.
+const FRUIT: u64 = 1_000;
 
 /// See the module.
 pub(crate) struct Sched {
@@ -76,6 +78,8 @@ pub(crate) struct Sched {
     steps_max: u64,
     pub(crate) objects: HashMap<u64, Object, FxBuildHasher>,
     fruitless: u32,
+    /// Steps that have not yet made up for a yield.
+    credit: u64,
     choices: Random,
     recorded: bool,
     early_sleepers: bool,
@@ -118,6 +122,7 @@ impl Sched {
             steps_max: 0,
             objects: HashMap::with_hasher(FxBuildHasher),
             fruitless: 0,
+            credit: 0,
             choices: Random::new(0, 0),
             recorded: false,
             early_sleepers: false,
@@ -246,7 +251,8 @@ impl Sched {
     }
 
     /// Accounts for the steps that the running thread has performed, and takes back the rest.
-    fn fold(&mut self, me: u32) {
+    /// Gives how many they were.
+    fn fold(&mut self, me: u32) -> u64 {
         let done = performed();
         tls::set(tls::BUDGET, 0);
         tls::set(tls::COUNTDOWN, 0);
@@ -259,6 +265,7 @@ impl Sched {
         if self.steps_max != 0 && self.steps > self.steps_max {
             self.livelock(me);
         }
+        done
     }
 
     /// How the thread's wait would end now; nothing if it goes on.
@@ -300,7 +307,7 @@ impl Sched {
             Wait::Unwaited(at) => self.waiters(|wait| wait == Wait::Cond(at)).is_empty(),
             Wait::Descriptors(at, n) => any_ready(at, n, 0),
             Wait::SignalOf(n_seen) => self.n_signals != n_seen,
-            Wait::Sleep | Wait::Signal | Wait::Outside => false,
+            Wait::Sleep | Wait::Signal | Wait::Outside | Wait::Back => false,
         }
     }
 
@@ -339,13 +346,16 @@ impl Sched {
             if self.early_sleepers && self.choices.below(16) == 0 {
                 self.wake_a_sleeper();
             }
+            let yielded = |thread: u32, threads: &[Thread]| threads[thread as usize].yielded;
+            if self.runnable.iter().all(|candidate| yielded(candidate.thread, &self.threads)) && self.call_back() {
+                continue;
+            }
             if self.runnable.is_empty() {
                 if let Some(next) = self.wait_for_something(last) {
                     return next;
                 }
                 continue;
             }
-            let yielded = |thread: u32, threads: &[Thread]| threads[thread as usize].yielded;
             if self.runnable.iter().all(|candidate| yielded(candidate.thread, &self.threads)) {
                 if self.fruitless > 200 && self.jump_to_next_deadline() {
                     self.fruitless = 0;
@@ -368,6 +378,19 @@ impl Sched {
             let Some(policy) = self.policy.as_mut() else { die!("internal bug: no policy") };
             return Next::Run(policy.choose(&moment));
         }
+    }
+
+    /// Lets those go on that are back from outside; whether there were any.
+    fn call_back(&mut self) -> bool {
+        let mut any = false;
+        for &id in &self.live {
+            let wait = &mut self.threads[id as usize].wait;
+            if *wait == Wait::Back {
+                *wait = Wait::Nothing;
+                any = true;
+            }
+        }
+        any
     }
 
     /// Nobody can run: lets time pass, waits for input, or finds that there is nothing to

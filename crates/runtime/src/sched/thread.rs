@@ -40,6 +40,9 @@ pub(crate) enum Wait {
     SignalOf(u32),
     /// To come back from a call that we do not control.
     Outside,
+    /// Nobody else to be able to run: it is back from outside, when is up to the machine, and
+    /// so that the run is not, it goes last.
+    Back,
 }
 
 impl Wait {
@@ -60,6 +63,7 @@ impl Wait {
             Self::Descriptors(at, _) => (State::Descriptor, at),
             Self::Signal | Self::SignalOf(_) => (State::SignalWait, 0),
             Self::Outside => (State::Outside, 0),
+            Self::Back => (State::Ready, 0),
         }
     }
 

@@ -6,7 +6,7 @@ use raddle_trace::control::State;
 use raddle_trace::record::{Kind, Switch, Wake};
 
 use super::thread::{NEVER, Wait};
-use super::{Leaving, Next, RETURNING, SCHED, Sched, watchdog};
+use super::{FRUIT, Leaving, Next, RETURNING, SCHED, Sched, watchdog};
 use crate::guarded::Guard;
 use crate::{lane, shared, sys, tls};
 
@@ -90,14 +90,16 @@ fn step_aside<'a>(
     deadline: u64,
     reason: Switch,
 ) -> Guard<'a, Sched> {
-    sched.fold(me);
+    let done = sched.fold(me);
     let thread = &mut sched.threads[me as usize];
     (thread.wait, thread.deadline, thread.pc) = (wait, deadline, pc);
     sched.publish(me);
     let sticky = tls::sticky() && reason != Switch::Blocked;
     if reason != Switch::Yielded {
-        let useful = (sched.threads[me as usize].stretch / 1000).min(1 << 20) as u32;
-        sched.fruitless = sched.fruitless.saturating_sub(useful);
+        sched.credit += done;
+        let fruit = (sched.credit / FRUIT).min(u64::from(u32::MAX)) as u32;
+        sched.credit %= FRUIT;
+        sched.fruitless = sched.fruitless.saturating_sub(fruit);
         if reason == Switch::Blocked {
             sched.fruitless = 0;
         }
@@ -250,7 +252,7 @@ fn come_back(me: u32) {
     let mut sched = SCHED.lock();
     RETURNING.fetch_sub(1, Ordering::SeqCst);
     let thread = &mut sched.threads[me as usize];
-    (thread.wait, thread.deadline) = (Wait::Nothing, NEVER);
+    (thread.wait, thread.deadline) = (Wait::Back, NEVER);
     sched.publish(me);
     if sched.current.is_none() {
         let pc = sched.leaving.as_ref().map_or(0, |leaving| leaving.pc);

@@ -54,6 +54,8 @@ impl Stats {
 struct Counter {
     n_kinds: [u64; 256],
     threads: FxHashSet<ThreadId>,
+    // Whose event the last one was.
+    last: Option<ThreadId>,
     locations: Locations,
     locks: BTreeSet<Addr>,
     n_locks_retired: u64,
@@ -64,6 +66,7 @@ impl Default for Counter {
         Self {
             n_kinds: [0; 256],
             threads: FxHashSet::default(),
+            last: None,
             locations: Locations::new(),
             locks: BTreeSet::new(),
             n_locks_retired: 0,
@@ -75,8 +78,9 @@ impl Counter {
     fn note(&mut self, Event { thread, op, .. }: Event) {
         let kind = op.kind();
         self.n_kinds[kind as usize] += 1;
-        if is_event(kind) {
+        if self.last != Some(thread) && is_event(kind) {
             self.threads.insert(thread);
+            self.last = Some(thread);
         }
         match op {
             Op::Read(Access { addr, bytes, .. }) | Op::Write(Access { addr, bytes, .. }) => {

@@ -28,13 +28,14 @@ pub(crate) struct Pct {
 
 /// Initial priorities are above, those after a drop below.
 const MIDDLE: u64 = 1 << 32;
-/// How long a run is taken to be when nobody measured one.
-const STEPS: u64 = 2_000;
+/// How long a run is taken to be when nobody measured one: by the seed, one of sixteen
+/// magnitudes from eight steps on. Most are wrong, and some are right.
+const MAGNITUDES: u64 = 16;
 
 impl Pct {
     pub(crate) fn new(seed: u64, depth: u32, steps_expected: u64) -> Self {
         let mut random = Random::new(seed, 2);
-        let steps = if steps_expected == 0 { STEPS } else { steps_expected };
+        let steps = if steps_expected == 0 { 8 << random.below(MAGNITUDES) } else { steps_expected };
         let n = depth.saturating_sub(1);
         let mut changes: Vec<u64> = (0..n).map(|_| 1 + random.below(steps)).collect();
         changes.sort_unstable_by(|a, b| b.cmp(a));

@@ -1,0 +1,259 @@
+//! Every program of `tests/programs` under every policy: it ends as its first lines say, two
+//! executions of one seed do the same events, and a followed schedule does so too.
+//!
+//! `RADDLE_SEEDS=5 cargo test --release --test programs` tries fewer seeds, and
+//! `RADDLE_PROGRAM=mutex` only the programs whose name holds that word.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use raddle_trace::control::Policy;
+use raddle_trace::file::WriteError;
+use raddle_trace::record::Record;
+use raddle_trace::run::Run;
+use raddle_trial::outcome::signal_name;
+use raddle_trial::unpack::{self, Soname};
+use raddle_trial::{Delivery, End, Execution, Input, Launch, Order, Output, Plan, Sink, Status, compile, execute, fix_addresses, processors};
+
+const LIBRARY: &[u8] = include_bytes!(env!("RADDLE_RUNTIME"));
+/// Seeds per policy, unless a program says that it is slow by nature.
+const SEEDS: u64 = 50;
+/// Steps after which a program that gets nowhere is taken for a livelock.
+const STEPS_MAX: u64 = 20_000_000;
+
+#[test]
+fn c_programs_behave_under_every_policy() {
+    check("c");
+}
+
+#[test]
+fn cxx_programs_behave_under_every_policy() {
+    check("cc");
+}
+
+#[test]
+fn rust_programs_behave_under_every_policy() {
+    check("rs");
+}
+
+/// A program with what its first lines say.
+#[derive(Debug)]
+struct Program {
+    path: PathBuf,
+    outcomes: BTreeSet<String>,
+    must: Option<String>,
+    arguments: Vec<String>,
+    stdin: Vec<u8>,
+    timeout: Duration,
+    n_seeds: u64,
+    n_steps_max: u64,
+    external: bool,
+}
+
+impl Program {
+    fn read(path: PathBuf) -> Self {
+        let text = fs::read_to_string(&path).expect("a program");
+        let said = |word: &str| {
+            text.lines().take_while(|line| line.starts_with("//")).find_map(|line| line.strip_prefix(&format!("// {word}: ")))
+        };
+        let number = |word: &str, otherwise: u64| said(word).map_or(otherwise, |n| n.parse().expect("a number"));
+        let wanted = std::env::var("RADDLE_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(SEEDS);
+        Self {
+            outcomes: said("Outcome").expect("outcomes").split('|').map(|outcome| outcome.trim().to_owned()).collect(),
+            must: said("Must").map(str::to_owned),
+            arguments: said("Args").unwrap_or_default().split_whitespace().map(str::to_owned).collect(),
+            stdin: said("Stdin").unwrap_or_default().replace("\\n", "\n").into_bytes(),
+            timeout: Duration::from_secs(number("Timeout", 60)),
+            n_seeds: number("Seeds", SEEDS).min(wanted),
+            n_steps_max: number("Steps", STEPS_MAX),
+            external: said("External").is_some(),
+            path,
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.path.file_name().and_then(|name| name.to_str()).expect("a name")
+    }
+}
+
+fn programs(extension: &str) -> Vec<Program> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let wanted = std::env::var("RADDLE_PROGRAM").unwrap_or_default();
+    let mut paths: Vec<PathBuf> = fs::read_dir(directory)
+        .expect("the programs")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|found| found == extension))
+        .filter(|path| path.to_string_lossy().contains(&wanted))
+        .collect();
+    paths.sort();
+    paths.into_iter().map(Program::read).collect()
+}
+
+/// Only one language at a time: each uses all processors.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn check(extension: &str) {
+    let _alone = ALONE.lock();
+    fix_addresses().expect("addresses that stay");
+    let programs = programs(extension);
+    let next = AtomicUsize::new(0);
+    let complaints = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for cpu in processors() {
+            let (programs, next, complaints) = (&programs, &next, &complaints);
+            scope.spawn(move || {
+                while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let found = check_program(program, cpu);
+                    complaints.lock().expect("no panic").extend(found);
+                }
+            });
+        }
+    });
+    let complaints = complaints.into_inner().expect("no panic");
+    assert!(complaints.is_empty(), "{} of them:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+/// The records of a run, as a number that no other stream of records has.
+#[derive(Default, PartialEq, Eq, Debug, Clone, Copy)]
+struct Digest {
+    n: u64,
+    hash: u64,
+}
+
+impl Sink for Digest {
+    fn describe(&mut self, _: &Run) -> Result<(), WriteError> {
+        Ok(())
+    }
+
+    fn push(&mut self, _: u32, records: &[Record]) -> Result<(), WriteError> {
+        for record in records {
+            self.n += 1;
+            for word in [record.head, record.tail] {
+                self.hash = (self.hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_program(program: &Program, cpu: u32) -> Vec<String> {
+    let launch = launch(program);
+    let mut complaints = Vec::new();
+    let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+    let policies =
+        [("random", Order::Random), ("pct", Order::Pct { depth: 3, n_steps: 0 }), ("pos", Order::Pos), ("rr", Order::Rr)];
+    for (policy, order) in policies {
+        for seed in 0..program.n_seeds {
+            let mut plan = Plan {
+                order: order.clone(),
+                seed,
+                n_steps_max: Some(program.n_steps_max),
+                spurious: false,
+                early_sleepers: false,
+                cpu: Some(cpu),
+            };
+            let complain = |what: String| format!("{} --policy {policy} --seed {seed}: {what}", program.name());
+            let (first, digest) = run(&launch, &plan);
+            let outcome = words(&first.outcome.end);
+            *seen.entry(outcome.clone()).or_default() += 1;
+            if !program.outcomes.contains(&outcome) {
+                complaints.push(complain(format!("{outcome} ({:?})", first.outcome.end)));
+                continue;
+            }
+            if program.external || outcome == "hang" {
+                continue;
+            }
+            let (second, digest_again) = run(&launch, &plan);
+            if digest != digest_again {
+                complaints.push(complain(format!("differs from itself: {digest:?}, then {digest_again:?}; {:?}", second.outcome.doubts)));
+                continue;
+            }
+            // What was recorded can be followed.
+            let schedule = first.schedule.expect("a schedule");
+            plan.order = Order::Follow { schedule, strict: true, after: Policy::Rr };
+            let followed = execute(&launch, &plan, Delivery::Nothing).expect("a run");
+            if words(&followed.outcome.end) != outcome {
+                complaints.push(complain(format!("followed, it ended as {:?} instead of {outcome}", followed.outcome.end)));
+            }
+        }
+    }
+    if let Some(must) = program.must.as_ref().filter(|_| program.n_seeds == SEEDS) {
+        if !seen.contains_key(must) {
+            complaints.push(format!("{}: no seed shows {must}, only {seen:?}", program.name()));
+        }
+    }
+    complaints.extend(check_free(program, &launch));
+    complaints
+}
+
+/// Threads in parallel, with delays. Nobody sees a deadlock then, so only programs that
+/// always come to an end are tried.
+fn check_free(program: &Program, launch: &Launch) -> Option<String> {
+    let ends = |outcome: &String| ["exit", "signal", "assert", "use", "double", "misuse"].iter().any(|word| outcome.starts_with(word));
+    if !program.outcomes.iter().all(ends) {
+        return None;
+    }
+    let delay = Some(raddle_trial::plan::Delay { probability: 0.01, us_max: 50 });
+    let plan = Plan {
+        order: Order::Free { delay },
+        seed: 1,
+        n_steps_max: None,
+        spurious: false,
+        early_sleepers: false,
+        cpu: None,
+    };
+    let (execution, _) = run(launch, &plan);
+    let outcome = words(&execution.outcome.end);
+    (!program.outcomes.contains(&outcome)).then(|| format!("{} --policy free: {:?}", program.name(), execution.outcome.end))
+}
+
+fn run(launch: &Launch, plan: &Plan) -> (Execution, Digest) {
+    let mut digest = Digest::default();
+    let execution = execute(launch, plan, Delivery::Records(&mut digest)).expect("a run");
+    (execution, digest)
+}
+
+fn launch(program: &Program) -> Launch {
+    let runtime = unpack::unpack(LIBRARY, Soname::default()).expect("the runtime");
+    let language = compile::language(&program.path).expect("a language");
+    let binary = compile::compile(&program.path, language, &runtime, None).expect("a program that compiles");
+    let mut arguments = vec![program.name().into()];
+    arguments.extend(program.arguments.iter().map(Into::into));
+    Launch {
+        program: binary,
+        arguments,
+        directory: None,
+        environment: Vec::new(),
+        stdin: Input::Bytes(program.stdin.clone()),
+        stdout: Output::Null,
+        stderr: Output::Null,
+        timeout: Some(program.timeout),
+        runtime,
+    }
+}
+
+/// An end as the programs' first lines name it.
+fn words(end: &End) -> String {
+    let status = |status: &Status| match status {
+        Status::Exited(status) => format!("exit {status}"),
+        Status::Killed(number) => format!("signal {}", signal_name(*number)),
+    };
+    match end {
+        End::Exit { status } => format!("exit {status}"),
+        End::Signal { number, .. } => format!("signal {}", signal_name(*number)),
+        End::Assert { .. } => "assert".to_owned(),
+        End::Deadlock => "deadlock".to_owned(),
+        End::LostWakeup => "lost wake-up".to_owned(),
+        End::Livelock { .. } => "livelock".to_owned(),
+        End::Hang { .. } => "hang".to_owned(),
+        End::UseAfterFree { .. } => "use after free".to_owned(),
+        End::DoubleFree { .. } => "double free".to_owned(),
+        End::Misuse { .. } => "misuse".to_owned(),
+        End::Exec { status: of } => status(of),
+        other => format!("{other:?}"),
+    }
+}
