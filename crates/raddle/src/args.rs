@@ -88,7 +88,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "PROBABILITY:MICROSECONDS")]
     pub(crate) delay: Option<Delay>,
     /// More steps than this are a livelock; 0 for no limit
-    #[arg(long, value_name = "N", default_value = "1000000000", value_parser = number)]
+    #[arg(long, value_name = "N", default_value = "10000000000", value_parser = number)]
     pub(crate) max_steps: u64,
     /// Let condition variables wake for no reason, as POSIX allows
     #[arg(long)]

@@ -162,7 +162,7 @@ impl<'a> Explainer<'a> {
             End::Deadlock => format!("deadlock\n{}", self.waiting()),
             End::LostWakeup => format!("lost wake-up\n{}", self.waiting()),
             End::Livelock { place } => format!(
-                "livelock: after {} steps the program was still busy {}\n{}",
+                "livelock: after {} steps the program was still busy {} (--max-steps allows for more)\n{}",
                 self.execution.outcome.n_steps,
                 self.at(place),
                 self.waiting()

@@ -369,3 +369,28 @@ fn a_target_does_not_outlive_raddle() {
         std::thread::sleep(Duration::from_millis(10));
     }
 }
+
+#[test]
+fn a_stopped_raddle_stops_its_target() {
+    let place = program("", "for (;;) shared++;");
+    for (signal, code) in [("INT", 128 + 2), ("TERM", 128 + 15)] {
+        let mut raddle = Command::new(env!("CARGO_BIN_EXE_raddle"))
+            .args(["run", "--max-steps", "0", "--", "./program"])
+            .current_dir(place.directory.path())
+            .spawn()
+            .expect("raddle");
+        std::thread::sleep(Duration::from_millis(300));
+        let kill = format!("kill -{signal} {}", raddle.id());
+        Command::new("sh").args(["-c", &kill]).status().expect("a shell");
+        assert_eq!(raddle.wait().expect("own").code(), Some(code));
+    }
+}
+
+#[test]
+fn addresses_do_not_depend_on_the_environment() {
+    let place = program("", r#"printf("%p %p %p\n", (void *)&thread, (void *)argv, malloc(9));"#);
+    let plain = place.raddle("run -- ./program").exits(0).stdout;
+    let long = format!("run --env LONG={} -- ./program and more", "x".repeat(5000));
+    place.raddle(&long).exits(0).prints(&plain);
+    place.raddle("run --verify -- ./program").exits(0).prints(&plain);
+}

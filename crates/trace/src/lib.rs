@@ -3,7 +3,7 @@
 //! Without the `std` feature this crate holds what the runtime inside the target and
 //! the parent share: ids, the 16-byte [`record`]s that leave the target, and the
 //! [`control`] block through which both talk. With it come the values that the parent
-//! works with: [`event`]s, [`schedule`]s, [`clip`]s, and the trace [`file`].
+//! works with: [`event`]s, [`schedule`]s, [`clip`]s, and the trace [`mod@file`].
 #![cfg_attr(not(feature = "std"), no_std)]
 
 pub mod id;

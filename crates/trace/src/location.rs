@@ -55,6 +55,15 @@ impl Locations {
         if bytes == 0 {
             return;
         }
+        let bit = addr.0 & 63;
+        if bytes < 64 - bit {
+            // Most accesses stay within a word of the bitmaps, cuts included.
+            let word = (addr.0 & (PAGE_BYTES - 1)) >> 6;
+            let page = self.page(addr.0 >> PAGE_BITS);
+            page.accessed[word as usize] |= ((1 << bytes) - 1) << bit;
+            page.cuts[word as usize] |= (1 << bytes | 1) << bit;
+            return;
+        }
         let (start, end) = (addr.0, addr.0.saturating_add(bytes));
         self.cut(start);
         self.cut(end);
@@ -151,6 +160,7 @@ impl Locations {
         self.page(at >> PAGE_BITS).cuts[(bit >> 6) as usize] |= 1 << (bit & 63);
     }
 
+    #[inline]
     fn page(&mut self, number: u64) -> &mut Page {
         let place = match self.last {
             Some((last, place)) if last == number => place,

@@ -56,7 +56,7 @@ pub fn language(path: &Path) -> Option<Language> {
 }
 
 /// The program that a source file makes, for the given runtime library. `directory` is
-/// where the compiler runs, if not here.
+/// where it was typed, if not here.
 pub fn compile(
     path: &Path,
     language: Language,
@@ -66,8 +66,14 @@ pub fn compile(
     let here = directory.unwrap_or(Path::new("."));
     let source = |source| CompileError::Source { path: path.to_owned(), source };
     let text = fs::read(here.join(path)).map_err(source)?;
-    let here = here.canonicalize().map_err(source)?;
     let compiler = Compiler::find(language)?;
+    // The compiler notes where it ran. A path that says where the source is, without flags
+    // that might mean something relative, means the same everywhere, and so gives the same.
+    let here = match path.parent() {
+        Some(parent) if path.is_absolute() && !compiler.has_own_flags => parent,
+        _ => here,
+    };
+    let here = here.canonicalize().map_err(source)?;
     let key = compiler.key(path, &here, &text);
     let mut first_error = None;
     for cache in unpack::cache_directories() {
@@ -79,6 +85,7 @@ pub fn compile(
         let program = entry.join(path.file_stem().unwrap_or(OsStr::new("program")));
         let dependencies = entry.join("dependencies");
         if !is_fresh(&program, &dependencies, &here) {
+            prune(&cache.join("compiled"));
             let product = Product { program: &program, dependencies: &dependencies };
             compiler.compile(path, runtime, &here, &product)?;
         }
@@ -100,6 +107,8 @@ struct Compiler {
     program: OsString,
     variable: &'static str,
     flags: Vec<OsString>,
+    /// Whether some of the flags are the user's.
+    has_own_flags: bool,
     kind: Kind,
     /// As it tells itself.
     version: Vec<u8>,
@@ -146,8 +155,10 @@ impl Compiler {
         if language == Language::Cpp {
             flags.push("-std=c++20".into());
         }
+        let n_flags = flags.len();
         flags.extend(words(&own));
-        Ok(Self { program, variable, flags, kind, version })
+        let has_own_flags = flags.len() > n_flags;
+        Ok(Self { program, variable, flags, has_own_flags, kind, version })
     }
 
     /// The name of the cache's entry.
@@ -301,6 +312,23 @@ fn is_fresh(program: &Path, dependencies: &Path, here: &Path) -> bool {
     prerequisites(&rule).iter().all(|path| time(&here.join(path)).is_ok_and(|time| time <= made))
 }
 
+/// Entries that the cache holds at most.
+const N_ENTRIES_MAX: usize = 256;
+
+/// Makes room by removing the oldest entries. Nothing depends on its success.
+fn prune(compiled: &Path) {
+    let Ok(entries) = fs::read_dir(compiled) else { return };
+    let mut entries: Vec<_> = entries
+        .flatten()
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    let n_surplus = entries.len().saturating_sub(N_ENTRIES_MAX);
+    entries.sort_unstable();
+    for (_, entry) in entries.into_iter().take(n_surplus) {
+        let _ = fs::remove_dir_all(entry);
+    }
+}
+
 /// The prerequisites of all rules, in the syntax of `make`.
 fn prerequisites(rules: &[u8]) -> Vec<PathBuf> {
     let mut paths = Vec::new();
@@ -355,6 +383,20 @@ mod tests {
     fn a_crate_has_an_identifier_for_a_name() {
         assert_eq!(crate_name(Path::new("dir/two-words.rs")), "two_words");
         assert_eq!(crate_name(Path::new("3.rs")), "_3");
+    }
+
+    #[test]
+    fn the_oldest_entries_make_room() {
+        let cache = tempfile::tempdir().expect("a directory");
+        for number in 0..N_ENTRIES_MAX + 3 {
+            let entry = cache.path().join(number.to_string());
+            fs::create_dir(&entry).expect("room");
+            let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(number as u64);
+            fs::File::open(&entry).and_then(|entry| entry.set_modified(time)).expect("own");
+        }
+        prune(cache.path());
+        let left = (0..N_ENTRIES_MAX + 3).filter(|n| cache.path().join(n.to_string()).exists());
+        assert!(left.eq(3..N_ENTRIES_MAX + 3));
     }
 
     #[test]

@@ -84,8 +84,12 @@ pub fn execute(
     let block = Block::new(plan.layout()).map_err(LaunchError::Block)?;
     plan.store(deliver, &block);
     let start = Instant::now();
-    let running = launch::start(launch, &block)?;
-    let target = Target::new(&running, launch.timeout.map(|timeout| (start + timeout, timeout)))?;
+    let mut running = launch::start(launch, &block)?;
+    let deadline = launch.timeout.map(|timeout| (start + timeout, timeout));
+    let target = Target::new(&running, deadline).inspect_err(|_| {
+        // The error is what counts; the child is gone in any case.
+        let _ = running.child.kill().and_then(|()| running.child.wait());
+    })?;
 
     let known = || run(launch, plan, &block);
     let mut taker = Taker { recorder: None, sink, run: &known, known: None, block: &block };
@@ -97,7 +101,8 @@ pub fn execute(
         let drawer = (deliver != Deliver::Nothing).then(|| {
             scope.spawn(|| draw::draw(&block, &over, &mut taker).inspect_err(|_| target.kill()))
         });
-        let stopped = target.wait(&running);
+        // Who cannot wait for it can still end it, and then reap it.
+        let stopped = target.wait(&running).inspect_err(|_| target.kill());
         over.store(true, Release);
         draw::rouse(&block);
         let drawn = drawer.map_or(Ok(()), |drawer| drawer.join().expect("no panic"));

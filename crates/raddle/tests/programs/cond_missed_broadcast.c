@@ -1,7 +1,9 @@
 // Covers: a predicate that is changed without the lock, so that a broadcast falls between
 // Covers: a waiter's check and its wait.
-// Outcome: exit 0 | lost wake-up
+// Outcome: exit 0 | lost wake-up | deadlock
 // Must: lost wake-up
+//
+// When the broadcast reaches some of them and misses others, both words are fair.
 #include <pthread.h>
 #include <stdatomic.h>
 

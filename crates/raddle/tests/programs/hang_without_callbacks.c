@@ -1,5 +1,6 @@
 // Covers: an endless loop that touches no memory and calls nothing.
 // Outcome: hang
+// Seeds: 2
 // Timeout: 2
 #include <pthread.h>
 

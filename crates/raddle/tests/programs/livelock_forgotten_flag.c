@@ -1,5 +1,6 @@
 // Covers: a loop that waits, yielding, for a flag that a thread which left early has not set.
 // Outcome: exit 0 | livelock
+// Steps: 300000
 // Must: livelock
 #include <pthread.h>
 #include <sched.h>

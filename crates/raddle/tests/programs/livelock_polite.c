@@ -1,5 +1,6 @@
 // Covers: two threads that step back for each other, which under some schedules never ends.
 // Outcome: exit 0 | livelock
+// Steps: 300000
 #include <assert.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,5 +1,6 @@
 // Covers: a loop of pthread_mutex_trylock for a lock whose owner waits for the looping thread.
 // Outcome: exit 0 | livelock
+// Steps: 300000
 // Must: livelock
 #include <pthread.h>
 #include <sched.h>

@@ -1,5 +1,6 @@
 // Covers: vfork and exec, posix_spawn, system, popen, while another thread works.
 // Outcome: exit 0
+// External: other processes or threads of the C library feed it
 #include <assert.h>
 #include <pthread.h>
 #include <spawn.h>

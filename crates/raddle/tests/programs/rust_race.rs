@@ -6,10 +6,16 @@ use std::thread;
 
 static mut TOTAL: u32 = 0;
 
+// Not inlined, or the compiler makes one addition of ten.
+#[inline(never)]
+fn add_one() {
+    // SAFETY: none: that is the bug.
+    unsafe { TOTAL += 1 };
+}
+
 fn add() {
     for _ in 0..10 {
-        // SAFETY: none: that is the bug.
-        unsafe { TOTAL += 1 };
+        add_one();
     }
 }
 

@@ -1,5 +1,6 @@
 // Covers: timer_create with SIGEV_THREAD: threads that libc starts by itself.
 // Outcome: exit 0
+// External: other processes or threads of the C library feed it
 #include <assert.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,6 @@
 // Covers: mem* and str* functions on buffers that threads share under a lock.
 // Outcome: exit 0
+// Flags: -fno-builtin
 #define _GNU_SOURCE
 #include <assert.h>
 #include <pthread.h>

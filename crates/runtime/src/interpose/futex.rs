@@ -115,7 +115,9 @@ fn wake(me: u32, pc: u64, at: u64, n: u32, bits: u32) -> i64 {
     let mut sched = SCHED.lock();
     let waits = |wait| matches!(wait, Wait::Futex(other, mask) if other == at && mask & bits != 0);
     let mut waiters = sched.waiters(waits);
-    sched.object(at, Lock::Cond).missed_pc = if waiters.is_empty() { pc } else { 0 };
+    let object = sched.object(at, Lock::Cond);
+    object.missed_pc = if waiters.is_empty() { pc } else { 0 };
+    object.missed_value = load(at);
     let n = (n as usize).min(waiters.len());
     for _ in 0..n {
         let left = waiters.len();

@@ -77,7 +77,7 @@ fn lock_until(lock: *mut pthread_rwlock_t, shared: bool, deadline: u64, pc: u64)
     };
     let at = lock as u64;
     hook::about_to(me, at, !shared);
-    if SCHED.lock().objects.get(&at).is_some_and(|object| object.owner == me) {
+    if note_preference(lock) == me {
         hook::sync(me, pc, Wait::Nothing, NEVER);
         return libc::EDEADLK;
     }
@@ -86,6 +86,18 @@ fn lock_until(lock: *mut pthread_rwlock_t, shared: bool, deadline: u64, pc: u64)
         return libc::ETIMEDOUT;
     }
     take(me, lock, shared, false, pc)
+}
+
+/// Keeps what glibc has in the word at byte 48: whether readers wait behind writers. Gives
+/// who has the lock for itself.
+fn note_preference(lock: *mut pthread_rwlock_t) -> u32 {
+    const WRITERS_FIRST: u32 = 2;
+    // SAFETY: within the lock that the program passes.
+    let preference = unsafe { *lock.cast::<u32>().add(12) };
+    let mut sched = SCHED.lock();
+    let object = sched.object(lock as u64, Lock::RwLock);
+    object.writers_first = preference == WRITERS_FIRST;
+    object.owner
 }
 
 fn take(me: u32, lock: *mut pthread_rwlock_t, shared: bool, tried: bool, pc: u64) -> c_int {

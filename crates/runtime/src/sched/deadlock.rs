@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use raddle_trace::control::Ending;
 
 use super::Sched;
-use super::object::NOBODY;
+use super::object::{NOBODY, Object};
 use super::thread::{NEVER, Wait};
 use crate::{shared, sys};
 
@@ -61,7 +61,11 @@ impl Sched {
             slot.holder.store(holder, Ordering::Relaxed);
             slot.holder_pc.store(pc, Ordering::Relaxed);
             if let Wait::Cond(at) | Wait::Futex(at, _) = thread.wait {
-                let missed = self.objects.get(&at).map_or(0, |object| object.missed_pc);
+                // A futex that was changed since is waited on for another reason, as a lock is.
+                let current = |object: &&Object| {
+                    matches!(thread.wait, Wait::Cond(_)) || super::peek32(at) == object.missed_value
+                };
+                let missed = self.objects.get(&at).filter(current).map_or(0, |object| object.missed_pc);
                 slot.missed_pc.store(missed, Ordering::Relaxed);
                 if missed != 0 {
                     ending = Ending::LostWakeup;

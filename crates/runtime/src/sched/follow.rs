@@ -53,11 +53,6 @@ impl Follow {
         })
     }
 
-    /// Whether the running thread, after `stretch` steps and at `pc`, is where its step ends.
-    fn over(&self, stretch: u64, pc: u64) -> bool {
-        self.step.is_none_or(|step| stretch >= step.count && (step.site == Site::UNKNOWN || step.site == modules::site(pc)))
-    }
-
     fn begin_next(&mut self) -> Option<Step> {
         let step = shared::follow(self.at)?;
         if step.kind.load(Ordering::Relaxed) != 0 {
@@ -79,12 +74,15 @@ impl Sched {
         let follow = self.follow.as_mut()?;
         if let (Some(step), Some(last), false) = (follow.step, last, follow.pending) {
             let stretch = self.threads[last as usize].stretch;
-            if reason == Switch::Yielded && step.thread == last && !follow.over(stretch, pc) {
-                return Some(Next::Run(last));
+            if step.thread != last {
+                self.diverge(last, pc, step);
+                return None;
             }
-            let unfinished = step.count != u64::MAX && stretch < step.count;
             let elsewhere = step.site != Site::UNKNOWN && step.site != modules::site(pc) && reason != Switch::Ended;
-            if step.thread == last && (unfinished || elsewhere) {
+            // It has steps left, and waits for time or input only: it goes on by itself. Or it
+            // yielded in vain.
+            follow.pending = stretch < step.count || reason == Switch::Yielded && elsewhere;
+            if !follow.pending && elsewhere {
                 self.diverge(last, pc, step);
                 return None;
             }
@@ -97,6 +95,9 @@ impl Sched {
                 return None;
             };
             if thread.ended {
+                if step.count == u64::MAX {
+                    return None;
+                }
                 self.diverge(step.thread, thread.pc, step);
                 return None;
             }
@@ -118,6 +119,8 @@ impl Sched {
                     let (now, deadline) = (self.now(), thread.deadline);
                     self.jump(deadline.saturating_sub(now));
                 }
+                // The last stretch: what comes of it is what the run comes to.
+                _ if step.count == u64::MAX => return None,
                 _ => {
                     let pc = thread.pc;
                     self.diverge(step.thread, pc, step);

@@ -295,7 +295,10 @@ impl Sched {
         match wait {
             Wait::Nothing => true,
             Wait::Lock(at) | Wait::WriteLock(at) => object(at).is_none_or(Object::is_free),
-            Wait::ReadLock(at) => object(at).is_none_or(Object::is_readable),
+            Wait::ReadLock(at) => object(at).is_none_or(|lock| {
+                let behind = |&other: &u32| self.threads[other as usize].wait == Wait::WriteLock(at);
+                lock.is_readable() && !(lock.writers_first && self.live.iter().any(behind))
+            }),
             Wait::Cond(_) | Wait::Futex(..) => self.threads[id as usize].woken.is_some(),
             Wait::Semaphore(at) => semaphore_value(at) > 0,
             Wait::Barrier(at, round) => object(at).is_none_or(|barrier| barrier.round != round),
@@ -498,7 +501,10 @@ impl Sched {
     fn publish(&self, id: u32) {
         let thread = &self.threads[id as usize];
         let slot = shared::slot(id);
-        let (state, object) = thread.wait.published();
+        let (state, mut object) = thread.wait.published();
+        if let Wait::Descriptors(at, 1..) = thread.wait {
+            object = u64::from(peek32(at));
+        }
         slot.pc.store(thread.pc, Ordering::Relaxed);
         slot.object.store(object, Ordering::Relaxed);
         slot.state.store(state as u32, Ordering::Relaxed);

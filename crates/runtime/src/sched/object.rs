@@ -32,6 +32,10 @@ pub(crate) struct Object {
     pub(crate) round: u32,
     /// Of a condition variable or futex: where a wake-up was last sent that nobody waited for.
     pub(crate) missed_pc: u64,
+    /// Of a futex: what its word was then.
+    pub(crate) missed_value: u32,
+    /// Of a reader-writer lock: readers wait behind writers that wait.
+    pub(crate) writers_first: bool,
 }
 
 impl Object {
@@ -47,6 +51,8 @@ impl Object {
             arrived: 0,
             round: 0,
             missed_pc: 0,
+            missed_value: 0,
+            writers_first: false,
         }
     }
 
