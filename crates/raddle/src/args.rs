@@ -81,7 +81,7 @@ pub(crate) struct PlanArgs {
     /// For pct: how often a priority changes [default: 3]
     #[arg(long, value_name = "N")]
     pub(crate) depth: Option<u32>,
-    /// For pct: how many steps the run is expected to take [default: 10000]
+    /// For pct: how many steps the run is expected to take [default: a guess by the seed]
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) expect_steps: Option<u64>,
     /// For free: delay accesses at random, up to so long

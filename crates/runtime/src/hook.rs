@@ -4,7 +4,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use raddle_trace::control::{LANES_MAX, OVERFLOW};
+use raddle_trace::control::{Deliver, LANES_MAX, OVERFLOW};
 use raddle_trace::record::{Kind, LOW, Record, SIZE, Wake};
 
 use crate::random::Random;
@@ -68,14 +68,16 @@ pub(crate) fn range(addr: u64, bytes: u64, write: bool, pc: u64) {
     }
     let kind = if write { Kind::WriteRange } else { Kind::ReadRange };
     if let Some(me) = me() {
-        // A step like any other; from inside libc no place to stop at.
+        // A step like any other; but from inside libc no place to stop at, and so no step.
         let countdown = tls::get(tls::COUNTDOWN) as i64;
-        if tls::get(tls::TURN) == 1 && (countdown > 0 || !from_program(pc)) {
-            tls::set(tls::COUNTDOWN, (countdown - 1).max(0) as u64);
-        } else {
-            about_to(me, addr, write);
-            sched::visible(me, pc, Wait::Nothing, NEVER, false);
+        if from_program(pc) {
+            if tls::get(tls::TURN) == 1 && countdown > 0 {
+                tls::set(tls::COUNTDOWN, countdown as u64 - 1);
+            } else {
+                about_to(me, addr, write);
+                sched::visible(me, pc, Wait::Nothing, NEVER, false);
             }
+        }
         record(kind, 0, addr, 0, pc, &[bytes]);
     } else if free() {
         free_delay();
@@ -204,6 +206,10 @@ pub(crate) fn free_begin_as(id: u32, parent: u32, ordinal: u32, stack: (u64, u64
         slot.stack_high.store(stack.1, Ordering::Relaxed);
         slot.state.store(raddle_trace::control::State::Ready as u32, Ordering::Relaxed);
         shared::control().n_threads.fetch_max(id + 1, Ordering::AcqRel);
+    }
+    let recorded = shared::control().plan.deliver.load(Ordering::Relaxed) == Deliver::Trace as u32;
+    if !recorded {
+        return;
     }
     if (id as usize) < LANES_MAX && lane::open(id as usize, id) {
         tls::set(tls::LANE, lane::address(id as usize));

@@ -1,7 +1,7 @@
 //! System calls, without libc.
 
 use core::arch::asm;
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use libc::{c_int, c_long};
 
@@ -111,19 +111,30 @@ pub(crate) fn complain(text: &[u8]) {
     syscall!(libc::SYS_write, 2, text.as_ptr(), text.len());
 }
 
+/// Our mappings lie where nobody else's do, side by side from here: how many we need, and how
+/// large, depends on the plan, and must not move the stacks and heaps of the target.
+static NEXT: AtomicU64 = AtomicU64::new(0x2000_0000_0000);
+
+/// Maps memory, or gives null.
+fn map(bytes: usize, flags: c_int, descriptor: i64) -> *mut u8 {
+    let prot = libc::PROT_READ | libc::PROT_WRITE;
+    let room = bytes.next_multiple_of(1 << 16) as u64;
+    let here = NEXT.fetch_add(room, Ordering::Relaxed);
+    let mut address = syscall!(libc::SYS_mmap, here, bytes, prot, flags | libc::MAP_FIXED_NOREPLACE, descriptor, 0);
+    if address < 0 {
+        address = syscall!(libc::SYS_mmap, 0, bytes, prot, flags, descriptor, 0);
+    }
+    if address < 0 { core::ptr::null_mut() } else { address as *mut u8 }
+}
+
 /// Fresh zeroed memory, or null.
 pub(crate) fn map_anonymous(bytes: usize) -> *mut u8 {
-    let prot = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    let address = syscall!(libc::SYS_mmap, 0, bytes, prot, flags, -1i64, 0);
-    if address < 0 { core::ptr::null_mut() } else { address as *mut u8 }
+    map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
 }
 
 /// The file's bytes as memory shared with whoever else maps it, or null.
 pub(crate) fn map_shared(descriptor: i64, bytes: usize) -> *mut u8 {
-    let prot = libc::PROT_READ | libc::PROT_WRITE;
-    let address = syscall!(libc::SYS_mmap, 0, bytes, prot, libc::MAP_SHARED, descriptor, 0);
-    if address < 0 { core::ptr::null_mut() } else { address as *mut u8 }
+    map(bytes, libc::MAP_SHARED, descriptor)
 }
 
 /// Opens the file that the zero-terminated path names, with `flags`; negative if it can't.

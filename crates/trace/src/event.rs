@@ -313,7 +313,7 @@ impl Decoder {
     }
 
     /// The event of a record that is one by itself and of a frequent kind. Worth a path of
-    /// its own: inlined, it takes a tenth of the time that [`Decoder::push`] does.
+    /// its own: inlined, it takes a fraction of the time that [`Decoder::push`] does.
     #[inline]
     pub(crate) fn frequent(&self, record: Record) -> Option<Event> {
         let op = match (record.head >> 56) as u8 {

@@ -1,5 +1,6 @@
 // Covers: pthread_cancel of threads in sleep, read, sem_wait, pthread_join; before they start, too.
 // Outcome: exit 0
+// Free: no, a thread that blocks in the kernel is cancelled under control only
 #include <assert.h>
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,5 +1,6 @@
 // Covers: fork whose child uses threads, locks and the heap; waitpid, WEXITSTATUS, a killed child.
 // Outcome: exit 0
+// External: when a child process ends is up to the machine
 #include <assert.h>
 #include <pthread.h>
 #include <signal.h>

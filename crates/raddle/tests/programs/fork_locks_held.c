@@ -1,6 +1,7 @@
 // Covers: fork while another thread holds a lock: taken for ever in the child, free again in the parent;
 // Covers: pthread_atfork, which keeps a second lock usable.
 // Outcome: exit 0
+// External: when a child process ends is up to the machine
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>

@@ -307,6 +307,16 @@ fn span(time: *const timespec) -> u64 {
     if time.is_null() { NEVER } else { clock::after(clock::nanoseconds(time)) }
 }
 
+/// The kernel writes what is left of a time into it, which libc keeps from its callers.
+fn copied(time: *const timespec) -> Option<timespec> {
+    // SAFETY: the program's time, if it gives one.
+    (!time.is_null()).then(|| unsafe { *time })
+}
+
+fn pointer(time: &mut Option<timespec>) -> *mut timespec {
+    time.as_mut().map_or(core::ptr::null_mut(), core::ptr::from_mut)
+}
+
 extern "C" fn poll_inner(descriptors: *mut pollfd, n: nfds_t, ms: c_int) -> c_int {
     let pc = hook::caller();
     if hook::me().is_none() {
@@ -320,7 +330,8 @@ extern "C" fn poll_inner(descriptors: *mut pollfd, n: nfds_t, ms: c_int) -> c_in
 extern "C" fn ppoll_inner(descriptors: *mut pollfd, n: nfds_t, time: *const timespec, mask: *const sigset_t) -> c_int {
     let pc = hook::caller();
     if hook::me().is_none() {
-        return result(sys::syscall!(libc::SYS_ppoll, descriptors, n, time, mask, 8)) as c_int;
+        let mut time = copied(time);
+        return result(sys::syscall!(libc::SYS_ppoll, descriptors, n, pointer(&mut time), mask, 8)) as c_int;
     }
     // SAFETY: the program's array of n descriptors; with none the pointer does not count.
     let descriptors = if n == 0 { &mut [] } else { unsafe { core::slice::from_raw_parts_mut(descriptors, n as usize) } };
@@ -352,8 +363,8 @@ extern "C" fn pselect_inner(
 ) -> c_int {
     let pc = hook::caller();
     if hook::me().is_none() {
-        let pair = [mask as u64, 8];
-        return result(sys::syscall!(libc::SYS_pselect6, n, reads, writes, excepts, time, pair.as_ptr())) as c_int;
+        let (pair, mut time) = ([mask as u64, 8], copied(time));
+        return result(sys::syscall!(libc::SYS_pselect6, n, reads, writes, excepts, pointer(&mut time), pair.as_ptr())) as c_int;
     }
     select_until(n, [reads, writes, excepts], span(time), pc)
 }

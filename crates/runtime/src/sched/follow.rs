@@ -7,7 +7,7 @@
 
 use core::sync::atomic::Ordering;
 
-use raddle_trace::control::Ending;
+use raddle_trace::control::{Ending, FollowStep};
 use raddle_trace::id::Site;
 use raddle_trace::record::Switch;
 
@@ -18,8 +18,10 @@ use crate::{modules, shared, sys};
 /// Where in the schedule we are.
 pub(crate) struct Follow {
     strict: bool,
-    /// The next step to begin.
+    /// Where to look for the next stretch.
     at: u64,
+    /// Where to look for the next choice: choices have an order of their own.
+    choice_at: u64,
     /// The step that is being performed.
     step: Option<Step>,
     /// It has been begun, but its thread cannot run yet.
@@ -35,7 +37,10 @@ struct Step {
 
 impl Follow {
     pub(crate) fn new(strict: bool) -> Self {
-        Self { strict, at: 0, step: None, pending: false }
+        let mut follow = Self { strict, at: 0, choice_at: 0, step: None, pending: false };
+        // The main thread has the turn already.
+        follow.begin_next();
+        follow
     }
 
     /// Steps left for a thread that has performed `stretch` of them.
@@ -46,25 +51,32 @@ impl Follow {
 
     /// The alternative that the schedule takes here, if it says.
     pub(crate) fn choice(&mut self) -> Option<u32> {
-        let step = shared::follow(self.at)?;
-        (step.kind.load(Ordering::Relaxed) == 1).then(|| {
-            self.at += 1;
-            step.thread.load(Ordering::Relaxed)
-        })
+        next_of(&mut self.choice_at, CHOICE).map(|step| step.thread.load(Ordering::Relaxed))
     }
 
     fn begin_next(&mut self) -> Option<Step> {
-        let step = shared::follow(self.at)?;
-        if step.kind.load(Ordering::Relaxed) != 0 {
-            return None;
-        }
-        self.at += 1;
+        let step = next_of(&mut self.at, STRETCH)?;
         self.step = Some(Step {
             thread: step.thread.load(Ordering::Relaxed),
             count: step.count.load(Ordering::Relaxed),
             site: Site(step.site.load(Ordering::Relaxed)),
         });
         self.step
+    }
+}
+
+/// Kinds of [`FollowStep`].
+const STRETCH: u32 = 0;
+const CHOICE: u32 = 1;
+
+/// The next step of this kind.
+fn next_of(at: &mut u64, kind: u32) -> Option<&'static FollowStep> {
+    loop {
+        let step = shared::follow(*at)?;
+        *at += 1;
+        if step.kind.load(Ordering::Relaxed) == kind {
+            return Some(step);
+        }
     }
 }
 
@@ -90,6 +102,7 @@ impl Sched {
         let step = if follow.pending { follow.step? } else { follow.begin_next()? };
         follow.pending = true;
         loop {
+            self.fire_timers();
             let Some(thread) = self.threads.get(step.thread as usize) else {
                 self.diverge(last.unwrap_or(0), pc, step);
                 return None;
@@ -109,15 +122,19 @@ impl Sched {
             }
             match thread.wait {
                 Wait::Back => self.threads[step.thread as usize].wait = Wait::Nothing,
+                _ if thread.deadline != NEVER => {
+                    let (now, deadline) = (self.now(), thread.deadline);
+                    let first = self.timers.next_deadline().map_or(deadline, |timer| timer.min(deadline));
+                    self.jump(first.saturating_sub(now));
+                }
+                _ if self.timers.next_deadline().is_some() => {
+                    self.jump_to_next_deadline();
+                }
                 Wait::Outside | Wait::Signal | Wait::SignalOf(_) => return Some(Next::Idle),
-                Wait::Descriptors(..) if thread.deadline == NEVER => {
+                Wait::Descriptors(..) => {
                     if !self.wait_for_descriptors(NEVER) {
                         return Some(Next::Idle);
                     }
-                }
-                _ if thread.deadline != NEVER => {
-                    let (now, deadline) = (self.now(), thread.deadline);
-                    self.jump(deadline.saturating_sub(now));
                 }
                 // The last stretch: what comes of it is what the run comes to.
                 _ if step.count == u64::MAX => return None,

@@ -157,6 +157,8 @@ impl Sched {
         self.live.push(main);
         self.threads[main as usize].kernel_id = sys::gettid();
         self.threads[main as usize].tls = tls::address();
+        // SAFETY: asks for the calling thread's own name.
+        self.threads[main as usize].pthread = unsafe { libc::pthread_self() } as u64;
         shared::slot(main).kernel_id.store(sys::gettid(), Ordering::Relaxed);
         shared::slot(main).state.store(State::Ready as u32, Ordering::Relaxed);
         self.leaving = Some(Leaving { reason: Switch::Start, pc: 0, stretch: 0 });
@@ -491,6 +493,10 @@ impl Sched {
             (None, Some(policy)) => policy.quantum(self.steps).max(1),
             (None, None) => 1,
         };
+        // A timer strikes at its step, whoever runs and by whatever order.
+        let now = self.now();
+        let to_timer = self.timers.next_deadline().map_or(u64::MAX, |deadline| deadline.saturating_sub(now) / STEP_NS + 1);
+        let budget = budget.min(to_timer);
         let thread = &mut self.threads[id as usize];
         let looked_at = self.follow.is_none() && thread.spin.suspected();
         thread.budget = if looked_at { budget.min(LOOK_STEPS) } else { budget };

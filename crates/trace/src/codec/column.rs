@@ -58,8 +58,7 @@ pub struct Press {
     out: Vec<u8>,
 }
 
-/// Level 1 takes off a fifth more than the negative levels, and takes no longer: these
-/// columns are short, and what costs is the surprise, not its compression.
+/// See [`super`] for what a faster level would save and cost.
 const LEVEL: i32 = 1;
 /// Shorter columns are stored as they are.
 const PRESSED_BYTES_MIN: usize = 64;

@@ -11,8 +11,8 @@
 //! site is guessed from a hash of the sites before it in the same thread. The value is
 //! guessed by the one of four rules that was right last: the site's last value plus
 //! a stride; the thread's last value, or the one before, plus a distance (fields of an
-//! object, a store after a load); what followed the site's last value when it was there
-//! before (a list that is walked again). A payload record is a site with a value of 64 bits.
+//! object, a store after a load; calls and payload do not count here); what followed the
+//! site's last value when it was there before (a list that is walked again). A payload record is a site with a value of 64 bits.
 //! When the turn passes ([`Kind::Switch`](crate::record::Kind::Switch)), the context of the
 //! thread that gets it is taken up again.
 //!
@@ -33,9 +33,17 @@
 //! A column is compressed by zstd if that saves a sixteenth of it (then n_stored < n_bytes).
 //! Columns of their own are what makes this cheap: codes and runs repeat, literals do not.
 //!
-//! **Choices**, measured with `examples/codec_bench`: TODO
+//! **Choices**, measured with `examples/codec_bench`. The state starts afresh with each
+//! block, so that blocks can be read alone and in any order. Against a state that is never
+//! reset this costs, at 2^18 records, 6 % more bytes for `quicksort` and 14 % for `large
+//! code`, at 2^16 records 16 % and 51 %; `list`, which is all repetition, loses most. Level
+//! -5 of zstd for the longer literals would save a tenth of the time and add a quarter of the
+//! bytes. An expected record takes some 4 ns either way, a surprise some 30 ns more, and
+//! compression about a quarter of the time where surprises are many.
 //!
-//! **Limits.** Truly random addresses cost what they weigh, some three bytes each.
+//! **Limits.** What is random costs what it weighs, a random access some three bytes. Sorting
+//! and then hashing random numbers, with two of five records a surprise, packs to one byte
+//! per record at a sixth of the speed of a loop over an array.
 
 mod column;
 mod model;

@@ -258,8 +258,8 @@ impl Lane<'_> {
 
     #[inline]
     fn pull(&mut self) -> Option<Result<Event, ReadError>> {
-        // Kept apart so that it is inlined where events are used. Moved through memory
-        // a few times, an event takes ten times as long as it takes to unpack.
+        // Kept apart so that it is inlined where events are used. Copied through memory at
+        // each return, an event took several times as long as its record takes to unpack.
         if let Some(&record) = self.records.chunk.get(self.records.next)
             && let Some(event) = self.decoder.frequent(record)
         {

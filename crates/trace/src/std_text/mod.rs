@@ -9,7 +9,7 @@
 //! T0|begin|8           a block that is meant to be atomic; end closes it
 //! ```
 //! The lines are in the order in which the events happened. The format knows no more than
-//! this, so whatever else a trace holds is said in these words when it is [`export`]ed:
+//! this, so whatever else a trace holds is said in these words when it is [exported](export()):
 //!
 //! | event | lines |
 //! |---|---|
@@ -36,7 +36,7 @@
 //! returns. In free mode the order is that of time stamps, which may put a lock's release
 //! behind its next acquire; such a text is not well-formed.
 //!
-//! [`import`] takes the same text. Exported again it is the same text, up to the numbers of
+//! [`import()`] takes the same text. Exported again it is the same text, up to the numbers of
 //! variables, locks and locations, and those of threads if they do not appear in order.
 
 mod export;

@@ -1,0 +1,102 @@
+//! Files of every version that ever was are read, or refused by name.
+//!
+//! `formats/1.trace` holds records of every kind; `BLESS=1 cargo test -p raddle-trace` writes
+//! it and the others anew, which is right only together with a new version.
+
+use std::path::{Path, PathBuf};
+
+use raddle_trace::clip::Clip;
+use raddle_trace::control::{Mode, Policy};
+use raddle_trace::event::n_more;
+use raddle_trace::file::{Trace, Writer};
+use raddle_trace::id::{Addr, ThreadId};
+use raddle_trace::record::{Kind, Record};
+use raddle_trace::run::{Module, Run, Thread};
+use raddle_trace::std_text;
+
+fn formats() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats")
+}
+
+fn blessed() -> bool {
+    std::env::var_os("BLESS").is_some()
+}
+
+/// Three rounds of every kind, by two threads.
+fn records() -> Vec<Record> {
+    let mut records = Vec::new();
+    for round in 0..3_u64 {
+        for &kind in Kind::ALL.iter().filter(|&&kind| kind != Kind::More) {
+            let number = kind as u64;
+            let operand = match kind {
+                Kind::Switch | Kind::Spawn | Kind::Join | Kind::Detach => round % 2,
+                _ => 0x5555_0000 + 64 * number + 8 * round,
+            };
+            records.push(Record::new(kind, 1, operand, 2, 0x40_0000 + 16 * number));
+            let payload = (0..n_more(kind)).map(|i| Record::more(8 + round * number + i as u64));
+            records.extend(payload);
+        }
+    }
+    records
+}
+
+fn run() -> Run {
+    let thread = |id, name: &str| Thread {
+        id: ThreadId(id),
+        name: name.to_owned(),
+        label: None,
+        stack: (Addr(0x7fff_0000), Addr(0x7fff_8000)),
+    };
+    Run {
+        command: vec!["./bank".to_owned(), "3".to_owned()],
+        directory: "/home/me".to_owned(),
+        mode: Mode::Controlled,
+        policy: Some(Policy::Random),
+        seed: 42,
+        modules: vec![Module {
+            path: "/home/me/bank".to_owned(),
+            build_id: "5f1e".to_owned(),
+            base: 0x40_0000,
+            low: 0x40_0000,
+            high: 0x41_0000,
+        }],
+        threads: vec![thread(0, "main"), thread(1, "main/1")],
+        ending: Some("exit 0".to_owned()),
+    }
+}
+
+#[test]
+fn trace_1() {
+    let path = formats().join("1.trace");
+    if blessed() {
+        let mut writer = Writer::create(&path).expect("a writer");
+        writer.push(0, &records()).expect("push");
+        writer.finish(&run()).expect("finish");
+    }
+    let trace = Trace::open(&path).expect("a trace");
+    assert!(trace.complete());
+    assert_eq!(trace.run(), &run());
+    let stats = trace.stats().expect("stats");
+    assert_eq!((trace.n_records(), stats.kinds.len(), stats.events), (225, 52, 147));
+}
+
+#[test]
+fn std_text_of_trace_1() {
+    let path = formats().join("1.std");
+    let mut text = Vec::new();
+    let trace = Trace::open(&formats().join("1.trace")).expect("a trace");
+    std_text::export(&trace, &mut text).expect("export");
+    if blessed() {
+        std::fs::write(&path, &text).expect("write");
+    }
+    let expect = std::fs::read_to_string(&path).expect("the text");
+    assert_eq!(String::from_utf8(text).as_deref(), Ok(&expect[..]));
+}
+
+#[test]
+fn clip_1() {
+    let path = formats().join("1.clip");
+    let clip = Clip::read(&path).expect("a clip");
+    let text = std::fs::read_to_string(&path).expect("the text");
+    assert_eq!(String::from_utf8(clip.to_json()).as_deref(), Ok(&text[..]));
+}
