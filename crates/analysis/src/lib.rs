@@ -1,1 +1,1 @@
-//! Placeholder.
+//! Nothing yet: traces in, findings and schedules out.

@@ -1,1 +1,1 @@
-//! Placeholder.
+//! Nothing yet: watchpoints, stepping and suppression by ptrace.

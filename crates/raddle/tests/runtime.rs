@@ -20,23 +20,33 @@ fn the_library_exports_what_the_list_says() {
     let exported = exported(&library);
     let missing: Vec<_> = listed.difference(&exported).collect();
     let unlisted: Vec<_> = exported.difference(&listed).collect();
-    assert!(missing.is_empty() && unlisted.is_empty(), "missing {missing:?}, not in exports.txt {unlisted:?}");
+    assert!(
+        missing.is_empty() && unlisted.is_empty(),
+        "missing {missing:?}, not in exports.txt {unlisted:?}"
+    );
 }
 
 /// What a compiler emits or a program may call must be there, or the loader refuses the program.
 #[test]
 fn all_that_gcc_and_its_library_know_is_there() {
-    let output = std::process::Command::new("gcc").arg("-print-file-name=libtsan.so").output().expect("gcc");
+    let output =
+        std::process::Command::new("gcc").arg("-print-file-name=libtsan.so").output().expect("gcc");
     let path = String::from_utf8(output.stdout).expect("a path");
     let bytes = std::fs::read(path.trim()).expect("gcc's libtsan.so");
     let theirs = object::File::parse(&*bytes).expect("an ELF file");
     let ours = exported(&object::File::parse(LIBRARY).expect("an ELF file"));
     let ours_too = |name: &String| {
         let hooks_of_the_program = name.starts_with("__tsan_default_");
-        (name.starts_with("__tsan_") || name.starts_with("Annotate") || name.starts_with("__cxa_guard"))
+        (name.starts_with("__tsan_")
+            || name.starts_with("Annotate")
+            || name.starts_with("__cxa_guard"))
             && !hooks_of_the_program
     };
-    let missing: Vec<String> = exported(&theirs).into_iter().filter(ours_too).filter(|name| !ours.contains(name)).collect();
+    let missing: Vec<String> = exported(&theirs)
+        .into_iter()
+        .filter(ours_too)
+        .filter(|name| !ours.contains(name))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
@@ -44,12 +54,17 @@ fn all_that_gcc_and_its_library_know_is_there() {
 #[test]
 fn a_plain_access_takes_at_most_twelve_instructions() {
     let library = object::File::parse(LIBRARY).expect("an ELF file");
-    for name in ["__tsan_read1", "__tsan_read8", "__tsan_write4", "__tsan_write8", "__tsan_unaligned_read8"] {
-        let symbol = library.dynamic_symbols().find(|symbol| symbol.name() == Ok(name)).expect(name);
+    for name in
+        ["__tsan_read1", "__tsan_read8", "__tsan_write4", "__tsan_write8", "__tsan_unaligned_read8"]
+    {
+        let symbol =
+            library.dynamic_symbols().find(|symbol| symbol.name() == Ok(name)).expect(name);
         let path = straight_path(&library, symbol.address());
         let text: Vec<String> = path.iter().map(ToString::to_string).collect();
         assert!(path.len() <= 12, "{name}: {text:#?}");
-        let calls = path.iter().filter(|instruction| instruction.is_call_near() || instruction.has_lock_prefix());
+        let calls = path
+            .iter()
+            .filter(|instruction| instruction.is_call_near() || instruction.has_lock_prefix());
         assert_eq!(calls.count(), 0, "{name}: {text:#?}");
     }
 }

@@ -32,7 +32,8 @@ const ARROWS: [(&str, &[&str]); 7] = [
 #[test]
 fn crates_look_only_where_they_may() {
     for (name, may) in ARROWS {
-        let manifest = fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).expect("a manifest");
+        let manifest = fs::read_to_string(root().join("crates").join(name).join("Cargo.toml"))
+            .expect("a manifest");
         for (other, _) in ARROWS {
             let looks = manifest.lines().any(|line| line.starts_with(&format!("raddle-{other}")));
             assert!(!looks || may.contains(&other), "{name} must not depend on {other}");
@@ -61,7 +62,9 @@ fn only_the_command_line_prints_and_reads_arguments() {
         for file in files {
             let text = fs::read_to_string(&file).expect("a file");
             for word in ["println!(", "eprintln!(", "env::args"] {
-                let used = text.lines().any(|line| line.contains(word) && !line.trim_start().starts_with("//"));
+                let used = text
+                    .lines()
+                    .any(|line| line.contains(word) && !line.trim_start().starts_with("//"));
                 assert!(!used, "{} uses {word}", file.display());
             }
         }

@@ -15,7 +15,7 @@ pub(crate) const STATUS: i32 = 99;
 /// See [`die!`].
 pub(crate) fn die(text: fmt::Arguments<'_>) -> ! {
     let mut line = Line { bytes: [0; 512], len: 0 };
-    let _ = write!(line, "raddle: {text}\n");
+    let _ = writeln!(line, "raddle: {text}");
     sys::complain(&line.bytes[..line.len]);
     crate::shared::fail(raddle_trace::control::Ending::Internal, &line.bytes[..line.len]);
     sys::exit_group(STATUS)

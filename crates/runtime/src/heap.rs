@@ -13,7 +13,6 @@ use crate::sys;
 /// The allocator.
 pub(crate) struct Heap;
 
-#[cfg(all(feature = "standalone", not(test)))]
 #[global_allocator]
 static HEAP: Heap = Heap;
 

@@ -15,7 +15,11 @@ use crate::{lane, shared, sys, tls};
 /// The running thread, if it is under control and not inside the runtime.
 #[inline]
 pub(crate) fn me() -> Option<u32> {
-    if shared::controlled() && tls::get(tls::QUIET) == 0 { tls::thread().or_else(adopted) } else { None }
+    if shared::controlled() && tls::get(tls::QUIET) == 0 {
+        tls::thread().or_else(adopted)
+    } else {
+        None
+    }
 }
 
 /// A thread that libc created behind our back, such as a timer's, comes under control when
@@ -141,7 +145,9 @@ pub(crate) fn record(kind: Kind, info: u8, operand: u64, extra: u16, pc: u64, mo
         shared::TRACE if tls::get(tls::QUIET) == 0 && tls::get(tls::TURN) == 1 => {
             lane::append_all(kind, info, operand, extra, pc, more);
         }
-        shared::FREE if tls::get(tls::QUIET) == 0 => free_append(Record::new(kind, info, operand, extra, pc), more),
+        shared::FREE if tls::get(tls::QUIET) == 0 => {
+            free_append(Record::new(kind, info, operand, extra, pc), more)
+        }
         _ => {}
     }
 }

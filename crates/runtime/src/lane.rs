@@ -92,6 +92,7 @@ pub(crate) fn is_full(address: u64) -> bool {
     }
     // SAFETY: a lane's address, as [`address`] gave it.
     let lane = unsafe { &*(address as *const Lane) };
-    let behind = lane.filled.load(Ordering::Relaxed).wrapping_sub(lane.taken.load(Ordering::Relaxed));
+    let behind =
+        lane.filled.load(Ordering::Relaxed).wrapping_sub(lane.taken.load(Ordering::Relaxed));
     u64::from(behind) >= CHUNKS
 }

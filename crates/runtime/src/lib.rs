@@ -16,6 +16,11 @@
 //! - **Any time.** Every entry point works before the start and after the end: until
 //!   `__tsan_init` has found a plan, and in a forked child, calls go straight to libc.
 #![cfg_attr(not(test), no_std)]
+#![cfg_attr(
+    test,
+    expect(non_snake_case, reason = "names of the C ABI, which are not exported in a test")
+)]
+#![cfg_attr(test, allow(dead_code, reason = "a test exports nothing, so nothing calls us"))]
 
 extern crate alloc;
 
@@ -24,6 +29,7 @@ mod sys;
 #[macro_use]
 #[allow(unsafe_code, reason = "ends the process by a system call")]
 mod die;
+#[cfg(all(feature = "standalone", not(test)))]
 #[allow(unsafe_code, reason = "the allocator behind `alloc`")]
 mod heap;
 #[allow(unsafe_code, reason = "a cell behind a lock")]

@@ -4,7 +4,7 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
 
 use libc::{dl_phdr_info, size_t};
-use raddle_trace::control::{Module, MODULES_MAX, OVERFLOW};
+use raddle_trace::control::{MODULES_MAX, Module, OVERFLOW};
 use raddle_trace::id::Site;
 
 use crate::{shared, sys};
@@ -29,7 +29,8 @@ unsafe extern "C" fn note(info: *mut dl_phdr_info, _: size_t, _: *mut c_void) ->
     let n = control.n_modules.load(Ordering::Relaxed) as usize;
     if (0..n).any(|known| {
         let known = shared::module(known);
-        known.base.load(Ordering::Relaxed) == info.dlpi_addr && known.high.load(Ordering::Relaxed) != 0
+        known.base.load(Ordering::Relaxed) == info.dlpi_addr
+            && known.high.load(Ordering::Relaxed) != 0
     }) {
         return 0;
     }
@@ -56,7 +57,8 @@ unsafe extern "C" fn note(info: *mut dl_phdr_info, _: size_t, _: *mut c_void) ->
         return 0;
     }
     let mut path = [0u8; 448];
-    let n_path = if n == 0 { executable(&mut path) } else { copy(info.dlpi_name.cast(), &mut path) };
+    let n_path =
+        if n == 0 { executable(&mut path) } else { copy(info.dlpi_name.cast(), &mut path) };
     for (to, from) in module.path.iter().zip(&path[..n_path]) {
         to.store(*from, Ordering::Relaxed);
     }
@@ -69,7 +71,12 @@ unsafe extern "C" fn note(info: *mut dl_phdr_info, _: size_t, _: *mut c_void) ->
 }
 
 fn executable(path: &mut [u8]) -> usize {
-    let n = sys::syscall!(libc::SYS_readlink, c"/proc/self/exe".as_ptr(), path.as_mut_ptr(), path.len());
+    let n = sys::syscall!(
+        libc::SYS_readlink,
+        c"/proc/self/exe".as_ptr(),
+        path.as_mut_ptr(),
+        path.len()
+    );
     usize::try_from(n).unwrap_or(0)
 }
 
@@ -95,8 +102,9 @@ fn note_build_id(module: &Module, start: u64, bytes: u64) {
         // SAFETY: within a loaded PT_NOTE segment.
         let [n_name, n_desc, kind] = unsafe { core::ptr::read_unaligned(at as *const [u32; 3]) };
         let desc = at + 12 + u64::from(n_name.next_multiple_of(4));
-        // SAFETY: a note's name follows its head; "GNU\0" is what the length says.
-        if kind == 3 && n_name == 4 && unsafe { core::ptr::read_unaligned((at + 12) as *const [u8; 4]) } == *b"GNU\0" {
+        // SAFETY: a note's name follows its head, within the segment.
+        let name = unsafe { core::ptr::read_unaligned((at + 12) as *const [u8; 4]) };
+        if kind == 3 && n_name == 4 && name == *b"GNU\0" {
             let n = (n_desc as usize).min(module.build_id.len());
             for (index, to) in module.build_id.iter().enumerate().take(n) {
                 // SAFETY: within the note's description.
@@ -136,7 +144,9 @@ pub(crate) fn is_program(pc: u64) -> bool {
         return false;
     }
     holding(pc).is_some_and(|module| {
-        let starts = |prefix: &[u8]| module.path.iter().zip(prefix).all(|(at, byte)| at.load(Ordering::Relaxed) == *byte);
+        let starts = |prefix: &[u8]| {
+            module.path.iter().zip(prefix).all(|(at, byte)| at.load(Ordering::Relaxed) == *byte)
+        };
         !starts(b"/lib/") && !starts(b"/usr/lib/") && !starts(b"/lib64/") && !starts(b"linux-vdso")
     })
 }

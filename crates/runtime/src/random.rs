@@ -8,7 +8,9 @@ impl Random {
     /// The sequence of a seed; sequences with different `stream`s of one seed are unrelated.
     pub(crate) const fn new(seed: u64, stream: u64) -> Self {
         // One round of splitmix64 over both, so that neighbouring seeds differ everywhere.
-        let mut z = seed.wrapping_add(stream.wrapping_mul(0xd134_2543_de82_ef95)).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = seed
+            .wrapping_add(stream.wrapping_mul(0xd134_2543_de82_ef95))
+            .wrapping_add(0x9e37_79b9_7f4a_7c15);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^= z >> 31;
@@ -35,7 +37,7 @@ impl Random {
 
     /// A number below `n`.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(n) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 }
 

@@ -42,11 +42,11 @@ impl Real {
     fn look_up(&self) -> usize {
         // glibc keeps two generations of condition variables: without its version the older
         // one would be found.
-        // SAFETY: names are zero-terminated; RTLD_NEXT asks behind the library that calls.
-        let mut address = match self.version {
-            Some(version) => unsafe { dlvsym(libc::RTLD_NEXT, self.name.as_ptr(), version.as_ptr()) },
-            None => core::ptr::null_mut(),
-        };
+        let mut address = core::ptr::null_mut();
+        if let Some(version) = self.version {
+            // SAFETY: names are zero-terminated; RTLD_NEXT asks behind the library that calls.
+            address = unsafe { dlvsym(libc::RTLD_NEXT, self.name.as_ptr(), version.as_ptr()) };
+        }
         if address.is_null() {
             // SAFETY: as above.
             address = unsafe { dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };

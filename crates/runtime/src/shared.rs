@@ -4,8 +4,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
 use raddle_trace::control::{
-    Control, Deliver, Ending, FollowStep, Lane, Layout, MAGIC, MESSAGE_BYTES, MODULES_MAX, Mode, Module,
-    THREADS_MAX, ThreadSlot, VERSION,
+    Control, Deliver, Ending, FollowStep, Lane, Layout, MAGIC, MESSAGE_BYTES, MODULES_MAX, Mode,
+    Module, THREADS_MAX, ThreadSlot, VERSION,
 };
 
 use crate::sys;
@@ -133,7 +133,8 @@ pub(crate) fn lane(index: usize) -> Option<(&'static Lane, u64)> {
     }
     // SAFETY: within the mapping, by the check above.
     let lane = unsafe { &*block().add(layout().lanes()).cast::<Lane>().add(index) };
-    let ring = block() as u64 + (layout().rings() + index * raddle_trace::control::LANE_BYTES) as u64;
+    let ring =
+        block() as u64 + (layout().rings() + index * raddle_trace::control::LANE_BYTES) as u64;
     Some((lane, ring))
 }
 

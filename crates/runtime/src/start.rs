@@ -75,10 +75,15 @@ fn open_control() -> Option<i64> {
     let mut parts = value.split(|&byte| byte == b':');
     let (parent, descriptor) = (parts.next()?, parts.next()?);
     let number = |digits: &[u8]| {
-        digits.iter().try_fold(0u64, |n, digit| digit.is_ascii_digit().then(|| n * 10 + u64::from(digit - b'0')))
+        digits.iter().try_fold(0u64, |n, digit| {
+            digit.is_ascii_digit().then(|| n * 10 + u64::from(digit - b'0'))
+        })
     };
     let mut path = crate::die::Line { bytes: [0; 512], len: 0 };
-    let _ = core::fmt::Write::write_fmt(&mut path, format_args!("/proc/{}/fd/{}\0", number(parent)?, number(descriptor)?));
+    let _ = core::fmt::Write::write_fmt(
+        &mut path,
+        format_args!("/proc/{}/fd/{}\0", number(parent)?, number(descriptor)?),
+    );
     let file = sys::open(&path.bytes[..path.len], libc::O_RDWR);
     (file >= 0).then_some(file)
 }

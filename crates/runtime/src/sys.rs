@@ -85,10 +85,8 @@ pub(crate) fn sched_yield() {
 
 /// Sleeps in real time.
 pub(crate) fn sleep_us(us: u64) {
-    let time = libc::timespec {
-        tv_sec: (us / 1_000_000) as i64,
-        tv_nsec: (us % 1_000_000 * 1000) as i64,
-    };
+    let time =
+        libc::timespec { tv_sec: (us / 1_000_000) as i64, tv_nsec: (us % 1_000_000 * 1000) as i64 };
     syscall!(libc::SYS_nanosleep, &raw const time, 0);
 }
 
@@ -120,7 +118,15 @@ fn map(bytes: usize, flags: c_int, descriptor: i64) -> *mut u8 {
     let prot = libc::PROT_READ | libc::PROT_WRITE;
     let room = bytes.next_multiple_of(1 << 16) as u64;
     let here = NEXT.fetch_add(room, Ordering::Relaxed);
-    let mut address = syscall!(libc::SYS_mmap, here, bytes, prot, flags | libc::MAP_FIXED_NOREPLACE, descriptor, 0);
+    let mut address = syscall!(
+        libc::SYS_mmap,
+        here,
+        bytes,
+        prot,
+        flags | libc::MAP_FIXED_NOREPLACE,
+        descriptor,
+        0
+    );
     if address < 0 {
         address = syscall!(libc::SYS_mmap, 0, bytes, prot, flags, descriptor, 0);
     }
@@ -182,7 +188,12 @@ pub(crate) fn thread_state(thread: u32) -> u8 {
     let n = read(file, &mut text);
     close(file);
     // The state follows the name, which is in parentheses and may hold anything.
-    text[..n].iter().rposition(|&byte| byte == b')').and_then(|at| text.get(at + 2)).copied().unwrap_or(b'?')
+    text[..n]
+        .iter()
+        .rposition(|&byte| byte == b')')
+        .and_then(|at| text.get(at + 2))
+        .copied()
+        .unwrap_or(b'?')
 }
 
 /// Reads memory of this process that may not be there.

@@ -17,11 +17,7 @@ unsafe extern "C" {
     /// Start routine of every thread: begins, runs the program's routine, returns its result.
     pub(crate) fn raddle_thread_start(arg: *mut core::ffi::c_void) -> *mut core::ffi::c_void;
     /// Calls an initialization routine between two calls of ours.
-    pub(crate) fn raddle_once(
-        control: *mut i32,
-        routine: usize,
-        real: usize,
-    ) -> i32;
+    pub(crate) fn raddle_once(control: *mut i32, routine: usize, real: usize) -> i32;
     /// In place of `main`.
     pub(crate) fn raddle_main(argc: i32, argv: *mut *mut i8, env: *mut *mut i8) -> i32;
     /// On the way out of a cancellation point.

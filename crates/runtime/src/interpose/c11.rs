@@ -90,7 +90,11 @@ extern "C" fn timed_lock(mutex: *mut pthread_mutex_t, time: *const timespec) -> 
     code(mutex::timed_lock(mutex, time))
 }
 
-extern "C" fn timed_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int {
+extern "C" fn timed_wait(
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    time: *const timespec,
+) -> c_int {
     code(cond::timed_wait(cond, mutex, time))
 }
 

@@ -29,7 +29,10 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// What a clock shows at the start of a run.
 fn origin(clock: clockid_t) -> u64 {
     match clock {
-        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_REALTIME_ALARM | libc::CLOCK_TAI => EPOCH_NS,
+        libc::CLOCK_REALTIME
+        | libc::CLOCK_REALTIME_COARSE
+        | libc::CLOCK_REALTIME_ALARM
+        | libc::CLOCK_TAI => EPOCH_NS,
         libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID => 0,
         _ => BOOT_NS,
     }
@@ -94,7 +97,10 @@ extern "C" fn timeofday(into: *mut timeval, zone: *mut core::ffi::c_void) -> c_i
     let ns = read(libc::CLOCK_REALTIME);
     if !into.is_null() {
         // SAFETY: the program passes where to put it.
-        unsafe { *into = timeval { tv_sec: (ns / SECOND_NS) as i64, tv_usec: (ns % SECOND_NS / 1000) as i64 } };
+        unsafe {
+            *into =
+                timeval { tv_sec: (ns / SECOND_NS) as i64, tv_usec: (ns % SECOND_NS / 1000) as i64 }
+        };
     }
     0
 }

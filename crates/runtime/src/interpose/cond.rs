@@ -69,10 +69,18 @@ pub(super) extern "C" fn wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mut
 /// at byte 36.
 fn clock_of(cond: *mut pthread_cond_t) -> clockid_t {
     // SAFETY: within the condition variable that the program passes.
-    if unsafe { *cond.cast::<u32>().add(9) } & 2 != 0 { libc::CLOCK_MONOTONIC } else { libc::CLOCK_REALTIME }
+    if unsafe { *cond.cast::<u32>().add(9) } & 2 != 0 {
+        libc::CLOCK_MONOTONIC
+    } else {
+        libc::CLOCK_REALTIME
+    }
 }
 
-pub(super) extern "C" fn timed_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int {
+pub(super) extern "C" fn timed_wait(
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    time: *const timespec,
+) -> c_int {
     let pc = hook::caller();
     let Some(me) = hook::me() else {
         note_release(cond, mutex, pc);
@@ -117,7 +125,13 @@ fn note_acquire(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, pc: u64,
 }
 
 /// Releases the mutex, waits, takes the mutex again: three steps.
-fn wait_until(me: u32, cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, deadline: u64, pc: u64) -> c_int {
+fn wait_until(
+    me: u32,
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    deadline: u64,
+    pc: u64,
+) -> c_int {
     hook::sync(me, pc, Wait::Nothing, NEVER);
     let status = mutex::release(me, mutex, pc);
     if status != 0 {

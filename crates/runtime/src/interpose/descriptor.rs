@@ -9,7 +9,10 @@
 
 use alloc::vec::Vec;
 
-use libc::{c_int, fd_set, iovec, mmsghdr, msghdr, nfds_t, pollfd, size_t, sigset_t, sockaddr, socklen_t, timespec, timeval};
+use libc::{
+    c_int, fd_set, iovec, mmsghdr, msghdr, nfds_t, pollfd, sigset_t, size_t, sockaddr, socklen_t,
+    timespec, timeval,
+};
 use raddle_trace::record::{Kind, Wake};
 
 use super::{clock, result};
@@ -65,7 +68,8 @@ fn until_ready(pc: u64, descriptor: c_int, events: i16) -> Ready {
     let flags = sys::syscall!(libc::SYS_fcntl, descriptor, libc::F_GETFL);
     let patient = flags >= 0 && flags & i64::from(libc::O_NONBLOCK) == 0;
     let blocks = patient && sys::poll(&mut wanted, 0) == 0;
-    let wait = if blocks { Wait::Descriptors(wanted.as_mut_ptr() as u64, 1) } else { Wait::Nothing };
+    let wait =
+        if blocks { Wait::Descriptors(wanted.as_mut_ptr() as u64, 1) } else { Wait::Nothing };
     let deadline = if blocks { patience(descriptor, events) } else { NEVER };
     hook::record(Kind::Block, 0, descriptor as u32 as u64, 0, pc, &[]);
     let wake = loop {
@@ -88,7 +92,14 @@ fn patience(descriptor: c_int, events: i16) -> u64 {
     let option = if events == IN { libc::SO_RCVTIMEO } else { libc::SO_SNDTIMEO };
     let mut time = timeval { tv_sec: 0, tv_usec: 0 };
     let mut bytes = size_of::<timeval>() as socklen_t;
-    let status = sys::syscall!(libc::SYS_getsockopt, descriptor, libc::SOL_SOCKET, option, &raw mut time, &raw mut bytes);
+    let status = sys::syscall!(
+        libc::SYS_getsockopt,
+        descriptor,
+        libc::SOL_SOCKET,
+        option,
+        &raw mut time,
+        &raw mut bytes
+    );
     let ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
     if status < 0 || ns == 0 { NEVER } else { clock::after(ns) }
 }
@@ -116,7 +127,12 @@ fn input(descriptor: c_int, at: *const u8, call: impl FnOnce() -> i64) -> isize 
 
 /// A call that sends bytes out: ready, noted, made. `attempt` sends from where it is told,
 /// and does not block if it is told so; what would block half way waits for room again.
-fn output(descriptor: c_int, at: *const u8, bytes: usize, attempt: impl Fn(usize, bool) -> i64) -> isize {
+fn output(
+    descriptor: c_int,
+    at: *const u8,
+    bytes: usize,
+    attempt: impl Fn(usize, bool) -> i64,
+) -> isize {
     let pc = hook::caller();
     let ready = until_ready(pc, descriptor, OUT);
     if let Ready::Failed(error) = ready {
@@ -160,7 +176,15 @@ fn write_part(descriptor: c_int, from: *const u8, bytes: usize, nowait: bool) ->
         return sys::syscall!(libc::SYS_write, descriptor, from, bytes);
     }
     let part = iovec { iov_base: from as *mut _, iov_len: bytes };
-    sys::syscall!(libc::SYS_pwritev2, descriptor, &raw const part, 1, -1i64, -1i64, libc::RWF_NOWAIT)
+    sys::syscall!(
+        libc::SYS_pwritev2,
+        descriptor,
+        &raw const part,
+        1,
+        -1i64,
+        -1i64,
+        libc::RWF_NOWAIT
+    )
 }
 
 /// A message has no second half.
@@ -173,16 +197,26 @@ extern "C" fn read_inner(descriptor: c_int, into: *mut u8, bytes: size_t) -> isi
 }
 
 extern "C" fn write_inner(descriptor: c_int, from: *const u8, bytes: size_t) -> isize {
-    // SAFETY: within the program's buffer.
-    output(descriptor, from, bytes, |done, nowait| write_part(descriptor, unsafe { from.add(done) }, bytes - done, nowait))
+    output(descriptor, from, bytes, |done, nowait| {
+        // SAFETY: within the program's buffer.
+        let rest = unsafe { from.add(done) };
+        write_part(descriptor, rest, bytes - done, nowait)
+    })
 }
 
 extern "C" fn pread_inner(descriptor: c_int, into: *mut u8, bytes: size_t, offset: i64) -> isize {
     input(descriptor, into, || sys::syscall!(libc::SYS_pread64, descriptor, into, bytes, offset))
 }
 
-extern "C" fn pwrite_inner(descriptor: c_int, from: *const u8, bytes: size_t, offset: i64) -> isize {
-    output(descriptor, from, 0, |_, _| sys::syscall!(libc::SYS_pwrite64, descriptor, from, bytes, offset))
+extern "C" fn pwrite_inner(
+    descriptor: c_int,
+    from: *const u8,
+    bytes: size_t,
+    offset: i64,
+) -> isize {
+    output(descriptor, from, 0, |_, _| {
+        sys::syscall!(libc::SYS_pwrite64, descriptor, from, bytes, offset)
+    })
 }
 
 /// Notes the ranges of a vector, up to `bytes` in all.
@@ -198,19 +232,27 @@ fn vector(parts: *const iovec, n: c_int, mut bytes: u64, write: bool, pc: u64) {
 
 extern "C" fn readv_inner(descriptor: c_int, parts: *const iovec, n: c_int) -> isize {
     let pc = hook::caller();
-    let read = input(descriptor, core::ptr::null(), || sys::syscall!(libc::SYS_readv, descriptor, parts, n));
+    let read = input(descriptor, core::ptr::null(), || {
+        sys::syscall!(libc::SYS_readv, descriptor, parts, n)
+    });
     vector(parts, n, u64::try_from(read).unwrap_or(0), true, pc);
     read
 }
 
 extern "C" fn writev_inner(descriptor: c_int, parts: *const iovec, n: c_int) -> isize {
     vector(parts, n, u64::MAX, false, hook::caller());
-    output(descriptor, core::ptr::null(), 0, |_, _| sys::syscall!(libc::SYS_writev, descriptor, parts, n))
+    output(descriptor, core::ptr::null(), 0, |_, _| {
+        sys::syscall!(libc::SYS_writev, descriptor, parts, n)
+    })
 }
 
 extern "C" fn recv_inner(descriptor: c_int, into: *mut u8, bytes: size_t, flags: c_int) -> isize {
     let call = || sys::syscall!(libc::SYS_recvfrom, descriptor, into, bytes, flags, 0, 0);
-    if flags & libc::MSG_DONTWAIT != 0 { result(call()) as isize } else { input(descriptor, into, call) }
+    if flags & libc::MSG_DONTWAIT != 0 {
+        result(call()) as isize
+    } else {
+        input(descriptor, into, call)
+    }
 }
 
 extern "C" fn recvfrom_inner(
@@ -221,16 +263,31 @@ extern "C" fn recvfrom_inner(
     address: *mut sockaddr,
     length: *mut socklen_t,
 ) -> isize {
-    let call = || sys::syscall!(libc::SYS_recvfrom, descriptor, into, bytes, flags, address, length);
-    if flags & libc::MSG_DONTWAIT != 0 { result(call()) as isize } else { input(descriptor, into, call) }
+    let call =
+        || sys::syscall!(libc::SYS_recvfrom, descriptor, into, bytes, flags, address, length);
+    if flags & libc::MSG_DONTWAIT != 0 {
+        result(call()) as isize
+    } else {
+        input(descriptor, into, call)
+    }
 }
 
 extern "C" fn recvmsg_inner(descriptor: c_int, message: *mut msghdr, flags: c_int) -> isize {
     let call = || sys::syscall!(libc::SYS_recvmsg, descriptor, message, flags);
-    if flags & libc::MSG_DONTWAIT != 0 { result(call()) as isize } else { input(descriptor, core::ptr::null(), call) }
+    if flags & libc::MSG_DONTWAIT != 0 {
+        result(call()) as isize
+    } else {
+        input(descriptor, core::ptr::null(), call)
+    }
 }
 
-extern "C" fn recvmmsg_inner(descriptor: c_int, messages: *mut mmsghdr, n: u32, flags: c_int, time: *mut timespec) -> c_int {
+extern "C" fn recvmmsg_inner(
+    descriptor: c_int,
+    messages: *mut mmsghdr,
+    n: u32,
+    flags: c_int,
+    time: *mut timespec,
+) -> c_int {
     let call = || sys::syscall!(libc::SYS_recvmmsg, descriptor, messages, n, flags, time);
     input(descriptor, core::ptr::null(), call) as c_int
 }
@@ -261,17 +318,30 @@ extern "C" fn sendmsg_inner(descriptor: c_int, message: *const msghdr, flags: c_
     })
 }
 
-extern "C" fn accept_inner(descriptor: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
+extern "C" fn accept_inner(
+    descriptor: c_int,
+    address: *mut sockaddr,
+    length: *mut socklen_t,
+) -> c_int {
     accept4_inner(descriptor, address, length, 0)
 }
 
-extern "C" fn accept4_inner(descriptor: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int {
+extern "C" fn accept4_inner(
+    descriptor: c_int,
+    address: *mut sockaddr,
+    length: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
     let call = || sys::syscall!(libc::SYS_accept4, descriptor, address, length, flags);
     input(descriptor, core::ptr::null(), call) as c_int
 }
 
 /// Connecting to a listener of this very program succeeds at once: its queue takes it.
-extern "C" fn connect_inner(descriptor: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+extern "C" fn connect_inner(
+    descriptor: c_int,
+    address: *const sockaddr,
+    length: socklen_t,
+) -> c_int {
     let pc = hook::caller();
     let call = || sys::syscall!(libc::SYS_connect, descriptor, address, length);
     let Some(me) = hook::me() else { return result(call()) as c_int };
@@ -317,28 +387,47 @@ fn pointer(time: &mut Option<timespec>) -> *mut timespec {
     time.as_mut().map_or(core::ptr::null_mut(), core::ptr::from_mut)
 }
 
+/// The program's array of n descriptors; with none the pointer does not count.
+fn array<'a>(descriptors: *mut pollfd, n: nfds_t) -> &'a mut [pollfd] {
+    if n == 0 {
+        return &mut [];
+    }
+    // SAFETY: the contract of `poll`.
+    unsafe { core::slice::from_raw_parts_mut(descriptors, n as usize) }
+}
+
 extern "C" fn poll_inner(descriptors: *mut pollfd, n: nfds_t, ms: c_int) -> c_int {
     let pc = hook::caller();
     if hook::me().is_none() {
         return result(sys::syscall!(libc::SYS_poll, descriptors, n, ms)) as c_int;
     }
-    // SAFETY: the program's array of n descriptors; with none the pointer does not count.
-    let descriptors = if n == 0 { &mut [] } else { unsafe { core::slice::from_raw_parts_mut(descriptors, n as usize) } };
+    let descriptors = array(descriptors, n);
     result(poll_until(descriptors, milliseconds(ms), pc)) as c_int
 }
 
-extern "C" fn ppoll_inner(descriptors: *mut pollfd, n: nfds_t, time: *const timespec, mask: *const sigset_t) -> c_int {
+extern "C" fn ppoll_inner(
+    descriptors: *mut pollfd,
+    n: nfds_t,
+    time: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
     let pc = hook::caller();
     if hook::me().is_none() {
         let mut time = copied(time);
-        return result(sys::syscall!(libc::SYS_ppoll, descriptors, n, pointer(&mut time), mask, 8)) as c_int;
+        return result(sys::syscall!(libc::SYS_ppoll, descriptors, n, pointer(&mut time), mask, 8))
+            as c_int;
     }
-    // SAFETY: the program's array of n descriptors; with none the pointer does not count.
-    let descriptors = if n == 0 { &mut [] } else { unsafe { core::slice::from_raw_parts_mut(descriptors, n as usize) } };
+    let descriptors = array(descriptors, n);
     result(poll_until(descriptors, span(time), pc)) as c_int
 }
 
-extern "C" fn select_inner(n: c_int, reads: *mut fd_set, writes: *mut fd_set, excepts: *mut fd_set, time: *mut timeval) -> c_int {
+extern "C" fn select_inner(
+    n: c_int,
+    reads: *mut fd_set,
+    writes: *mut fd_set,
+    excepts: *mut fd_set,
+    time: *mut timeval,
+) -> c_int {
     let pc = hook::caller();
     if hook::me().is_none() {
         return result(sys::syscall!(libc::SYS_select, n, reads, writes, excepts, time)) as c_int;
@@ -364,14 +453,23 @@ extern "C" fn pselect_inner(
     let pc = hook::caller();
     if hook::me().is_none() {
         let (pair, mut time) = ([mask as u64, 8], copied(time));
-        return result(sys::syscall!(libc::SYS_pselect6, n, reads, writes, excepts, pointer(&mut time), pair.as_ptr())) as c_int;
+        return result(sys::syscall!(
+            libc::SYS_pselect6,
+            n,
+            reads,
+            writes,
+            excepts,
+            pointer(&mut time),
+            pair.as_ptr()
+        )) as c_int;
     }
     select_until(n, [reads, writes, excepts], span(time), pc)
 }
 
 /// `select` as a `poll`.
 fn select_until(n: c_int, sets: [*mut fd_set; 3], deadline: u64, pc: u64) -> c_int {
-    const EVENTS: [i16; 3] = [IN | libc::POLLHUP | libc::POLLERR, OUT | libc::POLLERR, libc::POLLPRI];
+    const EVENTS: [i16; 3] =
+        [IN | libc::POLLHUP | libc::POLLERR, OUT | libc::POLLERR, libc::POLLPRI];
     let mut descriptors = Vec::new();
     for descriptor in 0..n {
         let mut events = 0;
@@ -409,7 +507,12 @@ fn select_until(n: c_int, sets: [*mut fd_set; 3], deadline: u64, pc: u64) -> c_i
     ready
 }
 
-extern "C" fn epoll_wait_inner(epoll: c_int, events: *mut libc::epoll_event, n: c_int, ms: c_int) -> c_int {
+extern "C" fn epoll_wait_inner(
+    epoll: c_int,
+    events: *mut libc::epoll_event,
+    n: c_int,
+    ms: c_int,
+) -> c_int {
     let pc = hook::caller();
     if hook::me().is_some() {
         let status = epoll_until(epoll, ms, pc);

@@ -7,9 +7,9 @@ use raddle_trace::record::{Kind, Lock, Wake};
 
 use super::{clock, randomness, sleep};
 use crate::abi::stub::export;
+use crate::sched::SCHED;
 use crate::sched::object::NOBODY;
 use crate::sched::thread::{NEVER, Wait};
-use crate::sched::SCHED;
 use crate::{hook, sys};
 
 export! {
@@ -20,15 +20,27 @@ extern "C" fn call(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64, f: u6
     let pc = hook::caller();
     if let Some(me) = hook::me() {
         match number {
-            libc::SYS_futex => return super::result(futex(me, pc, a, b as c_int, c as u32, d, e, f as u32)),
+            libc::SYS_futex => {
+                return super::result(futex(me, pc, a, b as c_int, c as u32, d, e, f as u32));
+            }
             libc::SYS_getrandom => return randomness::fill(a as *mut u8, b as usize),
             libc::SYS_sched_yield => return sleep::yield_inner().into(),
             libc::SYS_nanosleep => {
-                let error = sleep::clock_nanosleep_inner(libc::CLOCK_MONOTONIC, 0, a as *const timespec, b as *mut timespec);
+                let error = sleep::clock_nanosleep_inner(
+                    libc::CLOCK_MONOTONIC,
+                    0,
+                    a as *const timespec,
+                    b as *mut timespec,
+                );
                 return super::result(i64::from(-error));
             }
             libc::SYS_clock_nanosleep => {
-                let error = sleep::clock_nanosleep_inner(a as c_int, b as c_int, c as *const timespec, d as *mut timespec);
+                let error = sleep::clock_nanosleep_inner(
+                    a as c_int,
+                    b as c_int,
+                    c as *const timespec,
+                    d as *mut timespec,
+                );
                 return super::result(i64::from(-error));
             }
             _ => {}
@@ -42,9 +54,19 @@ const COMMAND: c_int = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
 const ANY: u32 = u32::MAX;
 
 #[expect(clippy::too_many_arguments, reason = "the system call's own")]
-fn futex(me: u32, pc: u64, at: u64, op: c_int, value: u32, time: u64, second: u64, bits: u32) -> i64 {
+fn futex(
+    me: u32,
+    pc: u64,
+    at: u64,
+    op: c_int,
+    value: u32,
+    time: u64,
+    second: u64,
+    bits: u32,
+) -> i64 {
     let timed = matches!(op & COMMAND, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET) && time != 0;
-    let no_bits = matches!(op & COMMAND, libc::FUTEX_WAIT_BITSET | libc::FUTEX_WAKE_BITSET) && bits == 0;
+    let no_bits =
+        matches!(op & COMMAND, libc::FUTEX_WAIT_BITSET | libc::FUTEX_WAKE_BITSET) && bits == 0;
     if no_bits || timed && !clock::is_valid(time as *const timespec) {
         return i64::from(-libc::EINVAL);
     }
@@ -52,7 +74,8 @@ fn futex(me: u32, pc: u64, at: u64, op: c_int, value: u32, time: u64, second: u6
     match op & COMMAND {
         libc::FUTEX_WAIT => {
             let time = time as *const timespec;
-            let deadline = if time.is_null() { NEVER } else { clock::after(clock::nanoseconds(time)) };
+            let deadline =
+                if time.is_null() { NEVER } else { clock::after(clock::nanoseconds(time)) };
             wait(me, pc, at, value, deadline, ANY)
         }
         libc::FUTEX_WAIT_BITSET => {
@@ -73,7 +96,10 @@ fn futex(me: u32, pc: u64, at: u64, op: c_int, value: u32, time: u64, second: u6
         // Priority inheritance and the rest are between libc and the kernel.
         // SAFETY: what the program passes for this same system call.
         _ => crate::sched::outside(me, pc, || unsafe {
-            sys::call(libc::SYS_futex, [at, op as u64, u64::from(value), time, second, u64::from(bits)])
+            sys::call(
+                libc::SYS_futex,
+                [at, op as u64, u64::from(value), time, second, u64::from(bits)],
+            )
         }),
     }
 }

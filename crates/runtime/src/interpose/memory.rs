@@ -126,11 +126,10 @@ fn dies(block: *mut c_void, pc: u64) {
     if block.is_null() || hook::in_runtime(pc) {
         return;
     }
-    if let Some(me) = hook::me() {
-        if hook::from_program(pc) && tls::get(tls::TURN) == 1 {
-            hook::about_to(me, block as u64, true);
-            sched::visible(me, pc, Wait::Nothing, NEVER, true);
-        }
+    let stops = hook::from_program(pc) && tls::get(tls::TURN) == 1;
+    if let Some(me) = hook::me().filter(|_| stops) {
+        hook::about_to(me, block as u64, true);
+        sched::visible(me, pc, Wait::Nothing, NEVER, true);
     }
     if hook::recording() {
         hook::record(Kind::Free, 0, block as u64, 0, pc, &[usable(block)]);
@@ -146,7 +145,8 @@ extern "C" fn malloc_inner(bytes: size_t) -> *mut c_void {
 
 extern "C" fn calloc_inner(n: size_t, bytes: size_t) -> *mut c_void {
     let pc = caller();
-    let block = call!(CALLOC, (n => size_t, bytes => size_t) -> *mut c_void, else from_arena(n * bytes));
+    let block =
+        call!(CALLOC, (n => size_t, bytes => size_t) -> *mut c_void, else from_arena(n * bytes));
     born(block, n.wrapping_mul(bytes), pc);
     block
 }
@@ -156,7 +156,9 @@ extern "C" fn realloc_inner(block: *mut c_void, bytes: size_t) -> *mut c_void {
     if is_in_arena(block) {
         let new = malloc_inner(bytes);
         // SAFETY: both are at least that long; the arena's blocks end before it does.
-        unsafe { core::ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast::<u8>(), bytes.min(64)) };
+        unsafe {
+            core::ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast::<u8>(), bytes.min(64))
+        };
         return new;
     }
     dies(block, pc);

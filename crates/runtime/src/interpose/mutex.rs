@@ -73,7 +73,11 @@ pub(super) extern "C" fn timed_lock(mutex: *mut pthread_mutex_t, time: *const ti
     clock_lock(mutex, libc::CLOCK_REALTIME, time)
 }
 
-pub(super) extern "C" fn clock_lock(mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec) -> c_int {
+pub(super) extern "C" fn clock_lock(
+    mutex: *mut pthread_mutex_t,
+    clock: clockid_t,
+    time: *const timespec,
+) -> c_int {
     let pc = hook::caller();
     if hook::me().is_none() {
         let status = real!(pthread_mutex_clocklock(mutex => *mut pthread_mutex_t, clock => clockid_t, time => *const timespec) -> c_int);
@@ -157,17 +161,20 @@ fn owned(mutex: *mut pthread_mutex_t, me: u32) -> bool {
 
 fn owned_by_other(mutex: *mut pthread_mutex_t, me: u32) -> bool {
     settle(mutex);
-    SCHED.lock().objects.get(&(mutex as u64)).is_some_and(|object| object.owner != NOBODY && object.owner != me)
+    SCHED
+        .lock()
+        .objects
+        .get(&(mutex as u64))
+        .is_some_and(|object| object.owner != NOBODY && object.owner != me)
 }
 
 /// Memory that held a locked mutex may have become a new one without our knowing: then
 /// libc's word says that nobody has it.
 fn settle(mutex: *mut pthread_mutex_t) {
     let mut sched = SCHED.lock();
-    if let Some(object) = sched.objects.get_mut(&(mutex as u64)) {
-        if object.owner != NOBODY && word_of(mutex) == 0 {
-            *object = Object::new(Lock::Mutex);
-        }
+    let object = sched.objects.get_mut(&(mutex as u64));
+    if let Some(object) = object.filter(|object| object.owner != NOBODY && word_of(mutex) == 0) {
+        *object = Object::new(Lock::Mutex);
     }
 }
 
@@ -212,7 +219,8 @@ pub(super) extern "C" fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
 
 /// Releases the mutex, as a step that is counted already.
 pub(super) fn release(me: u32, mutex: *mut pthread_mutex_t, pc: u64) -> c_int {
-    let may = kind_of(mutex) & 3 != ERRORCHECK && kind_of(mutex) & 3 != RECURSIVE || owned(mutex, me);
+    let may =
+        kind_of(mutex) & 3 != ERRORCHECK && kind_of(mutex) & 3 != RECURSIVE || owned(mutex, me);
     if may && shared::mode() == shared::TRACE {
         hook::record(Kind::Release, INFO, mutex as u64, 0, pc, &[]);
     }
@@ -233,7 +241,10 @@ pub(super) fn release(me: u32, mutex: *mut pthread_mutex_t, pc: u64) -> c_int {
 pub(super) fn owner_died(thread: u32) {
     let mut sched = SCHED.lock();
     for (&at, object) in &mut sched.objects {
-        if object.owner == thread && object.kind == Lock::Mutex && kind_of(at as *mut pthread_mutex_t) & ROBUST != 0 {
+        if object.owner == thread
+            && object.kind == Lock::Mutex
+            && kind_of(at as *mut pthread_mutex_t) & ROBUST != 0
+        {
             object.owner = NOBODY;
             object.depth = 0;
         }

@@ -136,10 +136,12 @@ fn guard_end(guard: *mut u8, done: bool) {
     hook::record(Kind::OnceEnd, u8::from(!done), guard as u64, 0, pc, &[]);
     if done {
         // SAFETY: the program's guard, whose initialization is ours.
-        unsafe { core::sync::atomic::AtomicU8::from_ptr(guard) }.store(1, core::sync::atomic::Ordering::Release);
+        unsafe { core::sync::atomic::AtomicU8::from_ptr(guard) }
+            .store(1, core::sync::atomic::Ordering::Release);
     }
     // SAFETY: as above.
-    unsafe { core::sync::atomic::AtomicU8::from_ptr(guard.add(1)) }.store(0, core::sync::atomic::Ordering::Release);
+    unsafe { core::sync::atomic::AtomicU8::from_ptr(guard.add(1)) }
+        .store(0, core::sync::atomic::Ordering::Release);
 }
 
 extern "C" fn guard_release(guard: *mut u8) {

@@ -70,13 +70,27 @@ extern "C" fn fork_inner() -> pid_t {
 
 type Strings = *const *mut c_char;
 
-extern "C" fn spawn(id: *mut pid_t, path: *const c_char, actions: *const c_void, attr: *const c_void, argv: Strings, env: Strings) -> c_int {
+extern "C" fn spawn(
+    id: *mut pid_t,
+    path: *const c_char,
+    actions: *const c_void,
+    attr: *const c_void,
+    argv: Strings,
+    env: Strings,
+) -> c_int {
     step(hook::caller());
     one_more();
     real!(posix_spawn(id => *mut pid_t, path => *const c_char, actions => *const c_void, attr => *const c_void, argv => Strings, env => Strings) -> c_int)
 }
 
-extern "C" fn spawn_in_path(id: *mut pid_t, path: *const c_char, actions: *const c_void, attr: *const c_void, argv: Strings, env: Strings) -> c_int {
+extern "C" fn spawn_in_path(
+    id: *mut pid_t,
+    path: *const c_char,
+    actions: *const c_void,
+    attr: *const c_void,
+    argv: Strings,
+    env: Strings,
+) -> c_int {
     step(hook::caller());
     one_more();
     real!(posix_spawnp(id => *mut pid_t, path => *const c_char, actions => *const c_void, attr => *const c_void, argv => Strings, env => Strings) -> c_int)
@@ -108,8 +122,14 @@ extern "C" fn wait_inner(status: *mut c_int) -> pid_t {
     waitpid_inner(-1, status, 0)
 }
 
-extern "C" fn wait4_inner(child: pid_t, status: *mut c_int, options: c_int, usage: *mut c_void) -> pid_t {
-    wait_for(|options| sys::syscall!(libc::SYS_wait4, child, status, options, usage), options) as pid_t
+extern "C" fn wait4_inner(
+    child: pid_t,
+    status: *mut c_int,
+    options: c_int,
+    usage: *mut c_void,
+) -> pid_t {
+    wait_for(|options| sys::syscall!(libc::SYS_wait4, child, status, options, usage), options)
+        as pid_t
 }
 
 extern "C" fn waitid_inner(kind: c_uint, id: c_uint, info: *mut c_void, options: c_int) -> c_int {
@@ -163,7 +183,12 @@ extern "C" fn abort_inner() {
     real!(abort());
 }
 
-extern "C" fn assert_fail(text: *const c_char, file: *const c_char, line: c_uint, function: *const c_char) {
+extern "C" fn assert_fail(
+    text: *const c_char,
+    file: *const c_char,
+    line: c_uint,
+    function: *const c_char,
+) {
     let pc = hook::caller();
     if shared::mode() != shared::OFF {
         let mut message = Line { bytes: [0; 512], len: 0 };

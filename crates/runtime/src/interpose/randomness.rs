@@ -72,7 +72,7 @@ extern "C" fn arc4random_uniform_inner(below: u32) -> u32 {
     if hook::me().is_none() {
         return real!(arc4random_uniform(below => u32) -> u32);
     }
-    (u64::from(next() as u32) * u64::from(below) >> 32) as u32
+    ((u64::from(next() as u32) * u64::from(below)) >> 32) as u32
 }
 
 /// libstdc++ asks the processor itself, which nobody could seed.

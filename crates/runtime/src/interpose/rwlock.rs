@@ -5,11 +5,11 @@ use raddle_trace::record::{Kind, Lock, SHARED, TRIED, Wake};
 
 use super::clock;
 use crate::abi::stub::export;
+use crate::hook;
 use crate::real::real;
 use crate::sched::object::{NOBODY, Object};
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
-use crate::hook;
 
 export! {
     pthread_rwlock_init => init;
@@ -167,15 +167,28 @@ extern "C" fn timed_write_lock(lock: *mut pthread_rwlock_t, time: *const timespe
     clock_write_lock(lock, libc::CLOCK_REALTIME, time)
 }
 
-extern "C" fn clock_read_lock(lock: *mut pthread_rwlock_t, clock: clockid_t, time: *const timespec) -> c_int {
+extern "C" fn clock_read_lock(
+    lock: *mut pthread_rwlock_t,
+    clock: clockid_t,
+    time: *const timespec,
+) -> c_int {
     clock_lock(lock, true, clock, time)
 }
 
-extern "C" fn clock_write_lock(lock: *mut pthread_rwlock_t, clock: clockid_t, time: *const timespec) -> c_int {
+extern "C" fn clock_write_lock(
+    lock: *mut pthread_rwlock_t,
+    clock: clockid_t,
+    time: *const timespec,
+) -> c_int {
     clock_lock(lock, false, clock, time)
 }
 
-fn clock_lock(lock: *mut pthread_rwlock_t, shared: bool, clock: clockid_t, time: *const timespec) -> c_int {
+fn clock_lock(
+    lock: *mut pthread_rwlock_t,
+    shared: bool,
+    clock: clockid_t,
+    time: *const timespec,
+) -> c_int {
     let pc = hook::caller();
     if hook::me().is_none() {
         let status = if shared {

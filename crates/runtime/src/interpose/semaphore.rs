@@ -60,11 +60,9 @@ extern "C" fn try_wait(semaphore: *mut sem_t) -> c_int {
     let status = real_try(semaphore);
     if status == 0 {
         hook::record(Kind::SemWait, TRIED, semaphore as u64, 0, pc, &[]);
-    } else if let Some(me) = me {
-        if hook::spins(me, pc, semaphore as u64, 0) {
-            sched::yield_turn(me, pc);
-            return super::fail(libc::EAGAIN);
-        }
+    } else if let Some(me) = me.filter(|&me| hook::spins(me, pc, semaphore as u64, 0)) {
+        sched::yield_turn(me, pc);
+        return super::fail(libc::EAGAIN);
     }
     status
 }

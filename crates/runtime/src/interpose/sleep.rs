@@ -67,8 +67,11 @@ pub(super) extern "C" fn clock_nanosleep_inner(
         return libc::EINVAL;
     }
     let absolute = flags & libc::TIMER_ABSTIME != 0;
-    let deadline =
-        if absolute { clock::deadline(clock, time) } else { clock::after(clock::nanoseconds(time)) };
+    let deadline = if absolute {
+        clock::deadline(clock, time)
+    } else {
+        clock::after(clock::nanoseconds(time))
+    };
     match sleep_until(me, pc, deadline) {
         Ok(()) => 0,
         Err(ns) => {

@@ -71,10 +71,8 @@ extern "C" fn try_lock(lock: Spin) -> c_int {
             own(me, lock, pc);
         }
         hook::record(Kind::Acquire, INFO | TRIED, lock as u64, 0, pc, &[]);
-    } else if let Some(me) = me {
-        if hook::spins(me, pc, lock as u64, 1) {
-            sched::yield_turn(me, pc);
-        }
+    } else if let Some(me) = me.filter(|&me| hook::spins(me, pc, lock as u64, 1)) {
+        sched::yield_turn(me, pc);
     }
     status
 }

@@ -234,7 +234,8 @@ extern "C" fn string_compare_case(a: Bytes, b: Bytes) -> c_int {
 extern "C" fn string_find(text: Bytes, byte: c_int) -> BytesMut {
     let pc = pc();
     let found = real!(strchr(text => Bytes, byte => c_int) -> BytesMut);
-    let read = if found.is_null() { real_length(text) + 1 } else { found as usize - text as usize + 1 };
+    let read =
+        if found.is_null() { real_length(text) + 1 } else { found as usize - text as usize + 1 };
     reads(text, read, pc);
     found
 }

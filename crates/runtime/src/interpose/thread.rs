@@ -80,9 +80,7 @@ pub(super) fn create(
     arg: usize,
     pc: u64,
 ) -> c_int {
-    let start = |routine: Routine, arg: *mut c_void| {
-        real!(pthread_create(thread => *mut pthread_t, attr => *const pthread_attr_t, routine => Routine, arg => *mut c_void) -> c_int)
-    };
+    let start = |routine: Routine, arg: *mut c_void| real!(pthread_create(thread => *mut pthread_t, attr => *const pthread_attr_t, routine => Routine, arg => *mut c_void) -> c_int);
     let stack_bytes = stack_bytes(attr);
     if hook::free() {
         let parent = tls::thread().unwrap_or(0);
@@ -118,7 +116,7 @@ pub(super) fn create(
     }
     let mut sched = SCHED.lock();
     // SAFETY: libc has stored the new thread's name there.
-    sched.threads[id as usize].pthread = unsafe { *thread } as u64;
+    sched.threads[id as usize].pthread = unsafe { *thread };
     sched.threads[id as usize].gone = is_detached(attr);
     sched.make_live(id);
     sched.poke(me);
@@ -150,7 +148,12 @@ pub(crate) extern "C" fn begin(arg: *mut c_void) -> Start {
     if shared::mode() == shared::FREE {
         // SAFETY: made by `create` for this thread alone.
         let package = unsafe { Box::from_raw(arg.cast::<FreeStart>()) };
-        hook::free_begin_as(package.id, package.parent, package.ordinal, (high - package.stack_bytes, high));
+        hook::free_begin_as(
+            package.id,
+            package.parent,
+            package.ordinal,
+            (high - package.stack_bytes, high),
+        );
         set_key();
         super::signal::begin();
         return Start { routine: package.routine, arg: package.arg };
@@ -192,11 +195,20 @@ extern "C" fn join(thread: pthread_t, result: *mut *mut c_void) -> c_int {
     join_until(thread, result, NEVER, hook::caller())
 }
 
-extern "C" fn timed_join(thread: pthread_t, result: *mut *mut c_void, time: *const timespec) -> c_int {
+extern "C" fn timed_join(
+    thread: pthread_t,
+    result: *mut *mut c_void,
+    time: *const timespec,
+) -> c_int {
     clock_join(thread, result, libc::CLOCK_REALTIME, time)
 }
 
-extern "C" fn clock_join(thread: pthread_t, result: *mut *mut c_void, clock: clockid_t, time: *const timespec) -> c_int {
+extern "C" fn clock_join(
+    thread: pthread_t,
+    result: *mut *mut c_void,
+    clock: clockid_t,
+    time: *const timespec,
+) -> c_int {
     let pc = hook::caller();
     if hook::me().is_none() {
         return real!(pthread_clockjoin_np(thread => pthread_t, result => *mut *mut c_void, clock => clockid_t, time => *const timespec) -> c_int);
@@ -205,13 +217,19 @@ extern "C" fn clock_join(thread: pthread_t, result: *mut *mut c_void, clock: clo
     join_until(thread, result, deadline, pc)
 }
 
-pub(super) fn join_until(thread: pthread_t, result: *mut *mut c_void, deadline: u64, pc: u64) -> c_int {
-    let real_join = || real!(pthread_join(thread => pthread_t, result => *mut *mut c_void) -> c_int);
+pub(super) fn join_until(
+    thread: pthread_t,
+    result: *mut *mut c_void,
+    deadline: u64,
+    pc: u64,
+) -> c_int {
+    let real_join =
+        || real!(pthread_join(thread => pthread_t, result => *mut *mut c_void) -> c_int);
     let Some(me) = hook::me() else {
         let status = real_join();
         return status;
     };
-    let Some(other) = SCHED.lock().by_pthread(thread as u64) else {
+    let Some(other) = SCHED.lock().by_pthread(thread) else {
         return sched::outside(me, pc, real_join);
     };
     if other == me {
@@ -229,10 +247,11 @@ pub(super) fn join_until(thread: pthread_t, result: *mut *mut c_void, deadline: 
 
 extern "C" fn try_join(thread: pthread_t, result: *mut *mut c_void) -> c_int {
     let pc = hook::caller();
-    let real_try = || real!(pthread_tryjoin_np(thread => pthread_t, result => *mut *mut c_void) -> c_int);
+    let real_try =
+        || real!(pthread_tryjoin_np(thread => pthread_t, result => *mut *mut c_void) -> c_int);
     let Some(me) = hook::me() else { return real_try() };
     hook::sync(me, pc, Wait::Nothing, NEVER);
-    let other = SCHED.lock().by_pthread(thread as u64);
+    let other = SCHED.lock().by_pthread(thread);
     let status = real_try();
     if let (0, Some(other)) = (status, other) {
         SCHED.lock().threads[other as usize].gone = true;
@@ -246,7 +265,7 @@ pub(super) extern "C" fn detach(thread: pthread_t) -> c_int {
     if let Some(me) = hook::me() {
         hook::sync(me, pc, Wait::Nothing, NEVER);
         let mut sched = SCHED.lock();
-        if let Some(other) = sched.by_pthread(thread as u64) {
+        if let Some(other) = sched.by_pthread(thread) {
             sched.threads[other as usize].gone = true;
             drop(sched);
             hook::record(Kind::Detach, 0, u64::from(other), 0, pc, &[]);
@@ -260,7 +279,7 @@ extern "C" fn cancel(thread: pthread_t) -> c_int {
     if let Some(me) = hook::me() {
         hook::sync(me, pc, Wait::Nothing, NEVER);
         let mut sched = SCHED.lock();
-        let other = sched.threads.iter().rposition(|other| other.pthread == thread as u64 && !other.ended);
+        let other = sched.threads.iter().rposition(|other| other.pthread == thread && !other.ended);
         if let Some(other) = other {
             sched.threads[other].cancelled = true;
             if other as u32 == me && sched.threads[other].cancel_anywhere {
@@ -290,7 +309,8 @@ extern "C" fn set_cancel_type(kind: c_int, old: *mut c_int) -> c_int {
         CANCEL_DEFERRED => false,
         _ => return libc::EINVAL,
     };
-    let before = core::mem::replace(&mut SCHED.lock().threads[me as usize].cancel_anywhere, anywhere);
+    let before =
+        core::mem::replace(&mut SCHED.lock().threads[me as usize].cancel_anywhere, anywhere);
     if !old.is_null() {
         let before = if before { CANCEL_ASYNCHRONOUS } else { CANCEL_DEFERRED };
         // SAFETY: the program passes where to put it.
@@ -316,7 +336,7 @@ extern "C" fn set_name(thread: pthread_t, name: *const c_char) -> c_int {
         let sched = SCHED.lock();
         // SAFETY: the calling thread's own name.
         let own = thread == unsafe { libc::pthread_self() };
-        if let Some(id) = if own { Some(me) } else { sched.by_pthread(thread as u64) } {
+        if let Some(id) = if own { Some(me) } else { sched.by_pthread(thread) } {
             for (at, to) in shared::slot(id).name.iter().enumerate().take(15) {
                 // SAFETY: a zero-terminated string, read up to its end.
                 let byte = unsafe { *name.add(at) } as u8;
@@ -329,4 +349,3 @@ extern "C" fn set_name(thread: pthread_t, name: *const c_char) -> c_int {
     }
     real!(pthread_setname_np(thread => pthread_t, name => *const c_char) -> c_int)
 }
-

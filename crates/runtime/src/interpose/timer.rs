@@ -65,7 +65,8 @@ extern "C" fn set_interval(which: c_int, new: *const itimerval, old: *mut itimer
     }
     // SAFETY: the program's description.
     let new = unsafe { &*new };
-    let before = start(REAL, from_timeval(new.it_value), from_timeval(new.it_interval), libc::SIGALRM);
+    let before =
+        start(REAL, from_timeval(new.it_value), from_timeval(new.it_interval), libc::SIGALRM);
     put_interval(left(before), old);
     0
 }
@@ -82,7 +83,9 @@ extern "C" fn get_interval(which: c_int, into: *mut itimerval) -> c_int {
 fn put_interval((first, interval): (u64, u64), into: *mut itimerval) {
     if !into.is_null() {
         // SAFETY: where the program wants it.
-        unsafe { *into = itimerval { it_value: to_timeval(first), it_interval: to_timeval(interval) } };
+        unsafe {
+            *into = itimerval { it_value: to_timeval(first), it_interval: to_timeval(interval) }
+        };
     }
 }
 
@@ -115,17 +118,27 @@ fn ours(timer: timer_t) -> Option<Timer> {
     SCHED.lock().timers.get(timer as u64)
 }
 
-extern "C" fn set(timer: timer_t, flags: c_int, new: *const itimerspec, old: *mut itimerspec) -> c_int {
+extern "C" fn set(
+    timer: timer_t,
+    flags: c_int,
+    new: *const itimerspec,
+    old: *mut itimerspec,
+) -> c_int {
     let Some(known) = ours(timer) else {
         return real!(timer_settime(timer => timer_t, flags => c_int, new => *const itimerspec, old => *mut itimerspec) -> c_int);
     };
     // SAFETY: the program's description.
     let new = unsafe { &*new };
-    let (value, interval) = (clock::nanoseconds(&raw const new.it_value), clock::nanoseconds(&raw const new.it_interval));
+    let (value, interval) = (
+        clock::nanoseconds(&raw const new.it_value),
+        clock::nanoseconds(&raw const new.it_interval),
+    );
     let before = left(Some(known));
     let deadline = match value {
         0 => NEVER,
-        _ if flags & libc::TIMER_ABSTIME != 0 => clock::deadline(libc::CLOCK_MONOTONIC, &raw const new.it_value),
+        _ if flags & libc::TIMER_ABSTIME != 0 => {
+            clock::deadline(libc::CLOCK_MONOTONIC, &raw const new.it_value)
+        }
         _ => clock::after(value),
     };
     SCHED.lock().timers.set(Timer { deadline, interval, ..known });
@@ -136,7 +149,12 @@ extern "C" fn set(timer: timer_t, flags: c_int, new: *const itimerspec, old: *mu
 fn put((first, interval): (u64, u64), into: *mut itimerspec) {
     if !into.is_null() {
         // SAFETY: where the program wants it.
-        unsafe { *into = itimerspec { it_value: clock::to_timespec(first), it_interval: clock::to_timespec(interval) } };
+        unsafe {
+            *into = itimerspec {
+                it_value: clock::to_timespec(first),
+                it_interval: clock::to_timespec(interval),
+            }
+        };
     }
 }
 

@@ -36,7 +36,12 @@ impl Sched {
         let mut at = me;
         for _ in 0..self.threads.len() {
             let thread = &self.threads[at as usize];
-            if thread.ended || thread.deadline != NEVER || thread.woken.is_some() || thread.cancelled || thread.interrupted {
+            if thread.ended
+                || thread.deadline != NEVER
+                || thread.woken.is_some()
+                || thread.cancelled
+                || thread.interrupted
+            {
                 return;
             }
             if self.ready(at, thread.wait) {
@@ -65,7 +70,8 @@ impl Sched {
                 let current = |object: &&Object| {
                     matches!(thread.wait, Wait::Cond(_)) || super::peek32(at) == object.missed_value
                 };
-                let missed = self.objects.get(&at).filter(current).map_or(0, |object| object.missed_pc);
+                let missed =
+                    self.objects.get(&at).filter(current).map_or(0, |object| object.missed_pc);
                 slot.missed_pc.store(missed, Ordering::Relaxed);
                 if missed != 0 {
                     ending = Ending::LostWakeup;

@@ -82,7 +82,12 @@ fn next_of(at: &mut u64, kind: u32) -> Option<&'static FollowStep> {
 
 impl Sched {
     /// Who goes next by the schedule; none if it has ended or was left.
-    pub(super) fn next_followed(&mut self, last: Option<u32>, reason: Switch, pc: u64) -> Option<Next> {
+    pub(super) fn next_followed(
+        &mut self,
+        last: Option<u32>,
+        reason: Switch,
+        pc: u64,
+    ) -> Option<Next> {
         let follow = self.follow.as_mut()?;
         if let (Some(step), Some(last), false) = (follow.step, last, follow.pending) {
             let stretch = self.threads[last as usize].stretch;
@@ -90,7 +95,9 @@ impl Sched {
                 self.diverge(last, pc, step);
                 return None;
             }
-            let elsewhere = step.site != Site::UNKNOWN && step.site != modules::site(pc) && reason != Switch::Ended;
+            let elsewhere = step.site != Site::UNKNOWN
+                && step.site != modules::site(pc)
+                && reason != Switch::Ended;
             // It has steps left, and waits for time or input only: it goes on by itself. Or it
             // yielded in vain.
             follow.pending = stretch < step.count || reason == Switch::Yielded && elsewhere;
@@ -124,7 +131,8 @@ impl Sched {
                 Wait::Back => self.threads[step.thread as usize].wait = Wait::Nothing,
                 _ if thread.deadline != NEVER => {
                     let (now, deadline) = (self.now(), thread.deadline);
-                    let first = self.timers.next_deadline().map_or(deadline, |timer| timer.min(deadline));
+                    let first =
+                        self.timers.next_deadline().map_or(deadline, |timer| timer.min(deadline));
                     self.jump(first.saturating_sub(now));
                 }
                 _ if self.timers.next_deadline().is_some() => {
@@ -156,7 +164,10 @@ impl Sched {
         let control = shared::control();
         control.thread.store(thread, Ordering::Relaxed);
         control.pc.store(pc, Ordering::Relaxed);
-        control.event.store(self.threads.get(thread as usize).map_or(0, |thread| thread.steps), Ordering::Relaxed);
+        control.event.store(
+            self.threads.get(thread as usize).map_or(0, |thread| thread.steps),
+            Ordering::Relaxed,
+        );
         control.step.store(follow.at.saturating_sub(1), Ordering::Relaxed);
         control.expected_site.store(step.site.0, Ordering::Relaxed);
         control.seen_site.store(modules::site(pc).0, Ordering::Relaxed);

@@ -197,7 +197,10 @@ impl Sched {
 
     /// The thread that libc knows by this name and that nobody has joined.
     pub(crate) fn by_pthread(&self, pthread: u64) -> Option<u32> {
-        self.threads.iter().rposition(|thread| thread.pthread == pthread && !thread.gone).map(|id| id as u32)
+        self.threads
+            .iter()
+            .rposition(|thread| thread.pthread == pthread && !thread.gone)
+            .map(|id| id as u32)
     }
 
     /// Virtual nanoseconds since the start.
@@ -298,7 +301,8 @@ impl Sched {
             Wait::Nothing => true,
             Wait::Lock(at) | Wait::WriteLock(at) => object(at).is_none_or(Object::is_free),
             Wait::ReadLock(at) => object(at).is_none_or(|lock| {
-                let behind = |&other: &u32| self.threads[other as usize].wait == Wait::WriteLock(at);
+                let behind =
+                    |&other: &u32| self.threads[other as usize].wait == Wait::WriteLock(at);
                 lock.is_readable() && !(lock.writers_first && self.live.iter().any(behind))
             }),
             Wait::Cond(_) | Wait::Futex(..) => self.threads[id as usize].woken.is_some(),
@@ -352,7 +356,9 @@ impl Sched {
                 self.wake_a_sleeper();
             }
             let yielded = |thread: u32, threads: &[Thread]| threads[thread as usize].yielded;
-            if self.runnable.iter().all(|candidate| yielded(candidate.thread, &self.threads)) && self.call_back() {
+            if self.runnable.iter().all(|candidate| yielded(candidate.thread, &self.threads))
+                && self.call_back()
+            {
                 continue;
             }
             if self.runnable.is_empty() {
@@ -401,7 +407,9 @@ impl Sched {
     /// Nobody can run: lets time pass, waits for input, or finds that there is nothing to
     /// wait for. None means to look again.
     fn wait_for_something(&mut self, last: Option<u32>) -> Option<Next> {
-        let waits = |wait: fn(Wait) -> bool| self.live.iter().any(|&id| wait(self.threads[id as usize].wait));
+        let waits = |wait: fn(Wait) -> bool| {
+            self.live.iter().any(|&id| wait(self.threads[id as usize].wait))
+        };
         let on_descriptors = waits(|wait| matches!(wait, Wait::Descriptors(..)));
         let on_outside = self.n_sources > 0
             || waits(|wait| matches!(wait, Wait::Outside | Wait::Signal | Wait::SignalOf(_)));
@@ -437,10 +445,9 @@ impl Sched {
         let start = sys::monotonic_ns();
         loop {
             for &id in &self.live {
-                if let Wait::Descriptors(at, n) = self.threads[id as usize].wait {
-                    if any_ready(at, n, 1) {
-                        return true;
-                    }
+                let wait = self.threads[id as usize].wait;
+                if matches!(wait, Wait::Descriptors(at, n) if any_ready(at, n, 1)) {
+                    return true;
                 }
             }
             if RETURNING.load(Ordering::SeqCst) > 0 || sys::monotonic_ns() - start >= ns {
@@ -451,14 +458,17 @@ impl Sched {
 
     fn next_deadline(&self) -> Option<u64> {
         let deadlines = self.live.iter().map(|&id| &self.threads[id as usize]);
-        let waiting = deadlines.filter(|thread| thread.wait != Wait::Nothing).map(|thread| thread.deadline);
+        let waiting =
+            deadlines.filter(|thread| thread.wait != Wait::Nothing).map(|thread| thread.deadline);
         waiting.chain(self.timers.next_deadline()).min().filter(|&deadline| deadline != NEVER)
     }
 
     /// Moves time to the next deadline; false if there is none ahead.
     fn jump_to_next_deadline(&mut self) -> bool {
         let now = self.now();
-        let Some(deadline) = self.next_deadline().filter(|&deadline| deadline > now) else { return false };
+        let Some(deadline) = self.next_deadline().filter(|&deadline| deadline > now) else {
+            return false;
+        };
         self.jump(deadline - now);
         true
     }
@@ -473,7 +483,8 @@ impl Sched {
     }
 
     fn wake_a_sleeper(&mut self) {
-        let sleeper = self.live.iter().copied().find(|&id| self.threads[id as usize].wait == Wait::Sleep);
+        let sleeper =
+            self.live.iter().copied().find(|&id| self.threads[id as usize].wait == Wait::Sleep);
         if sleeper.is_some() && self.jump_to_next_deadline() {
             self.collect_runnable();
         }
@@ -495,7 +506,10 @@ impl Sched {
         };
         // A timer strikes at its step, whoever runs and by whatever order.
         let now = self.now();
-        let to_timer = self.timers.next_deadline().map_or(u64::MAX, |deadline| deadline.saturating_sub(now) / STEP_NS + 1);
+        let to_timer = self
+            .timers
+            .next_deadline()
+            .map_or(u64::MAX, |deadline| deadline.saturating_sub(now) / STEP_NS + 1);
         let budget = budget.min(to_timer);
         let thread = &mut self.threads[id as usize];
         let looked_at = self.follow.is_none() && thread.spin.suspected();
@@ -543,6 +557,7 @@ pub(crate) fn semaphore_value(at: u64) -> u32 {
 
 fn any_ready(at: u64, n: u32, ms: i32) -> bool {
     // SAFETY: a thread of ours waits with these on its stack and does not touch them.
-    let descriptors = unsafe { core::slice::from_raw_parts_mut(at as *mut libc::pollfd, n as usize) };
+    let descriptors =
+        unsafe { core::slice::from_raw_parts_mut(at as *mut libc::pollfd, n as usize) };
     sys::poll(descriptors, ms) > 0
 }

@@ -83,10 +83,9 @@ impl Sched {
                 let able = |&&id: &&u32| self.threads[id as usize].mask & 1 << (signal - 1) == 0;
                 let receiver = self.live.iter().find(able).copied();
                 let tls = receiver.map(|id| self.threads[id as usize].tls);
-                if crate::interpose::signal::note_for(tls, signal) {
-                    if let Some(id) = receiver {
-                        self.threads[id as usize].interrupted = true;
-                    }
+                let noted = crate::interpose::signal::note_for(tls, signal);
+                if let Some(id) = receiver.filter(|_| noted) {
+                    self.threads[id as usize].interrupted = true;
                 }
             }
         }
@@ -101,7 +100,7 @@ mod tests {
     fn a_timer_with_an_interval_strikes_again() {
         let mut timers = Timers::new();
         timers.set(Timer { id: 1, deadline: 10, interval: 5, signal: 14 });
-        assert_eq!(timers.due(9), []);
+        assert!(timers.due(9).is_empty());
         assert_eq!(timers.due(12), [14]);
         assert_eq!(timers.next_deadline(), Some(17));
     }

@@ -105,12 +105,10 @@ fn step_aside<'a>(
         }
     }
     let next = if sticky { Next::Run(me) } else { sched.next(Some(me), reason, pc) };
-    if let Next::Run(next) = next {
-        if next == me {
-            sched.grant(me);
-            arm(&mut sched, me);
-            return sched;
-        }
+    if matches!(next, Next::Run(next) if next == me) {
+        sched.grant(me);
+        arm(&mut sched, me);
+        return sched;
     }
     let stretch = core::mem::take(&mut sched.threads[me as usize].stretch);
     sched.leaving = Some(Leaving { reason, pc, stretch });
@@ -174,7 +172,11 @@ fn wait_turn(me: u32) {
 fn see_off(exiting: u32) {
     let gone = || {
         // The main thread stays as a zombie for as long as the process lives.
-        if exiting == sys::getpid() { sys::thread_state(exiting) == b'Z' } else { !sys::thread_exists(exiting) }
+        if exiting == sys::getpid() {
+            sys::thread_state(exiting) == b'Z'
+        } else {
+            !sys::thread_exists(exiting)
+        }
     };
     while exiting != 0 && !gone() {
         sys::sched_yield();
@@ -209,7 +211,8 @@ pub(crate) fn adopt() -> u32 {
         let mut sched = SCHED.lock();
         let me = sched.add_thread(0, (0, 0));
         let thread = &mut sched.threads[me as usize];
-        (thread.wait, thread.kernel_id, thread.tls) = (Wait::Outside, sys::gettid(), tls::address());
+        (thread.wait, thread.kernel_id, thread.tls) =
+            (Wait::Outside, sys::gettid(), tls::address());
         sched.make_live(me);
         me
     };
@@ -326,7 +329,8 @@ pub(crate) fn end(me: u32) {
     slot.state.store(State::Ended as u32, Ordering::Relaxed);
     sched.fruitless = 0;
     // Behind the last thread libc ends the process.
-    let next = if sched.live.is_empty() { Next::Idle } else { sched.next(Some(me), Switch::Ended, pc) };
+    let next =
+        if sched.live.is_empty() { Next::Idle } else { sched.next(Some(me), Switch::Ended, pc) };
     let stretch = core::mem::take(&mut sched.threads[me as usize].stretch);
     sched.leaving = Some(Leaving { reason: Switch::Ended, pc, stretch });
     sched.exiting = kernel_id;

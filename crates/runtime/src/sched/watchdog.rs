@@ -54,7 +54,8 @@ pub(super) fn look() {
     let steps = sched.steps + shared::control().switches.load(Ordering::Relaxed);
     let watch = &mut sched.watch;
     if watch.current != Some(current) || watch.countdown != countdown || watch.steps != steps {
-        *watch = Watch { current: Some(current), countdown, steps, asleep_since: now, stuck_since: now };
+        *watch =
+            Watch { current: Some(current), countdown, steps, asleep_since: now, stuck_since: now };
         return;
     }
     if sys::thread_state(kernel_id) != b'S' {

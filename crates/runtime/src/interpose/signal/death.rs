@@ -10,8 +10,15 @@ use raddle_trace::record::Kind;
 use super::wish::{self, WISHES, Wish};
 use crate::{hook, lane, modules, shared, sys, tls};
 
-const FATAL: [c_int; 7] =
-    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT, libc::SIGTRAP, libc::SIGSYS];
+const FATAL: [c_int; 7] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGABRT,
+    libc::SIGTRAP,
+    libc::SIGSYS,
+];
 
 /// Where the program called `abort`, or failed an assertion.
 static PLACE: AtomicU64 = AtomicU64::new(0);
@@ -42,7 +49,8 @@ pub(super) fn install_all() {
         if old.handler == libc::SIG_DFL {
             wish::install(signal, libc::SA_ONSTACK, 0);
         } else {
-            WISHES.lock()[signal as usize] = Wish { handler: old.handler, flags: old.flags as c_int, mask: old.mask };
+            WISHES.lock()[signal as usize] =
+                Wish { handler: old.handler, flags: old.flags as c_int, mask: old.mask };
         }
     }
 }
@@ -90,7 +98,10 @@ fn program_place(pc: u64, stack: u64) -> u64 {
     // The stack may end before.
     for part in 0..8 {
         let bytes = WORDS;
-        sys::read_own_memory(stack + (part * bytes) as u64, &mut words[part * bytes..(part + 1) * bytes]);
+        sys::read_own_memory(
+            stack + (part * bytes) as u64,
+            &mut words[part * bytes..(part + 1) * bytes],
+        );
     }
     let word = |at: &[u8]| at.try_into().map_or(0, u64::from_le_bytes);
     words.chunks_exact(8).map(word).find(|&word| modules::is_program_code(word)).unwrap_or(pc)

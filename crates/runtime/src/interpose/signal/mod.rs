@@ -65,7 +65,8 @@ pub(crate) fn end() {
     let mut old = libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: 0, ss_size: 0 };
     sys::syscall!(libc::SYS_sigaltstack, 0, &raw mut old);
     if old.ss_sp as usize == area {
-        let none = libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+        let none =
+            libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
         sys::syscall!(libc::SYS_sigaltstack, &raw const none, 0);
     }
     tls::set(tls::SIGNAL_AREA, 0);
@@ -122,7 +123,8 @@ fn call(wish: Wish, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     }
     if wish.flags & libc::SA_SIGINFO != 0 {
         // SAFETY: the program's handler, of the type that its flags say.
-        let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = unsafe { core::mem::transmute(wish.handler) };
+        let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) =
+            unsafe { core::mem::transmute(wish.handler) };
         handler(signal, info, context);
     } else {
         // SAFETY: the program's handler, of the type that its flags say.

@@ -58,9 +58,10 @@ extern "C" fn kill_thread(thread: pthread_t, signal: c_int) -> c_int {
     if thread == unsafe { libc::pthread_self() } {
         return -to_myself(signal) as c_int;
     }
-    let other = SCHED.lock().by_pthread(thread as u64);
+    let other = SCHED.lock().by_pthread(thread);
     let status = real_kill();
-    let handled = signal > 0 && WISHES.lock().get(signal as usize).is_some_and(|wish| wish.handler > libc::SIG_IGN);
+    let handled = signal > 0
+        && WISHES.lock().get(signal as usize).is_some_and(|wish| wish.handler > libc::SIG_IGN);
     if let (0, true, Some(other)) = (status, handled, other) {
         await_notice(other, signal);
     }
@@ -70,8 +71,10 @@ extern "C" fn kill_thread(thread: pthread_t, signal: c_int) -> c_int {
 /// Waits until the other thread, which sleeps, has noted the signal: then the order of
 /// events does not depend on how fast the kernel is.
 fn await_notice(other: u32, signal: c_int) {
-    let blocked = SCHED.lock().threads[other as usize].mask & bit(signal) != 0;
-    while !blocked {
+    if SCHED.lock().threads[other as usize].mask & bit(signal) != 0 {
+        return;
+    }
+    loop {
         let (address, outside) = {
             let sched = SCHED.lock();
             let thread = &sched.threads[other as usize];

@@ -89,6 +89,10 @@ extern "C" fn wait_info(set: *const sigset_t, info: *mut siginfo_t) -> c_int {
     result(take(set, info, core::ptr::null(), hook::caller())) as c_int
 }
 
-extern "C" fn timed_wait(set: *const sigset_t, info: *mut siginfo_t, time: *const timespec) -> c_int {
+extern "C" fn timed_wait(
+    set: *const sigset_t,
+    info: *mut siginfo_t,
+    time: *const timespec,
+) -> c_int {
     result(take(set, info, time, hook::caller())) as c_int
 }

@@ -3,7 +3,7 @@
 use libc::{c_int, sigaction as Action, sighandler_t, sigset_t};
 
 use super::super::{fail, result};
-use super::{N, deliver, handler, death};
+use super::{N, death, deliver, handler};
 use crate::abi::stub::export;
 use crate::guarded::Guarded;
 use crate::real::real;
@@ -26,7 +26,8 @@ pub(super) struct Wish {
     pub(super) mask: u64,
 }
 
-pub(super) static WISHES: Guarded<[Wish; N]> = Guarded::new([Wish { handler: libc::SIG_DFL, flags: 0, mask: 0 }; N]);
+pub(super) static WISHES: Guarded<[Wish; N]> =
+    Guarded::new([Wish { handler: libc::SIG_DFL, flags: 0, mask: 0 }; N]);
 
 pub(super) fn install(signal: c_int, flags: c_int, mask: u64) {
     // SAFETY: all zeros is a valid sigaction.
@@ -111,13 +112,15 @@ pub(super) fn mask_changed() {
 }
 
 extern "C" fn sigmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
-    let status = real!(pthread_sigmask(how => c_int, new => *const sigset_t, old => *mut sigset_t) -> c_int);
+    let status =
+        real!(pthread_sigmask(how => c_int, new => *const sigset_t, old => *mut sigset_t) -> c_int);
     mask_changed();
     status
 }
 
 extern "C" fn procmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) -> c_int {
-    let status = real!(sigprocmask(how => c_int, new => *const sigset_t, old => *mut sigset_t) -> c_int);
+    let status =
+        real!(sigprocmask(how => c_int, new => *const sigset_t, old => *mut sigset_t) -> c_int);
     mask_changed();
     result(i64::from(status)) as c_int
 }

@@ -35,7 +35,8 @@ const MAGNITUDES: u64 = 16;
 impl Pct {
     pub(crate) fn new(seed: u64, depth: u32, steps_expected: u64) -> Self {
         let mut random = Random::new(seed, 2);
-        let steps = if steps_expected == 0 { 8 << random.below(MAGNITUDES) } else { steps_expected };
+        let steps =
+            if steps_expected == 0 { 8 << random.below(MAGNITUDES) } else { steps_expected };
         let n = depth.saturating_sub(1);
         let mut changes: Vec<u64> = (0..n).map(|_| 1 + random.below(steps)).collect();
         changes.sort_unstable_by(|a, b| b.cmp(a));
@@ -106,7 +107,9 @@ mod tests {
         let runnable = candidates(&[0, 1, 2]);
         let mut policy = Pct::new(3, 1, 100);
         let first = policy.choose(&moment(&runnable, Switch::Preempt, 0));
-        assert!((0..50).all(|step| policy.choose(&moment(&runnable, Switch::Preempt, step)) == first));
+        assert!(
+            (0..50).all(|step| policy.choose(&moment(&runnable, Switch::Preempt, step)) == first)
+        );
     }
 
     #[test]

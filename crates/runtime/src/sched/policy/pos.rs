@@ -31,10 +31,9 @@ impl Pos {
 impl Policy for Pos {
     fn choose(&mut self, moment: &Moment<'_>) -> u32 {
         // The event that the last thread performed since is over.
-        if let Some(last) = moment.last {
-            if let Some(priority) = self.priorities.get_mut(last as usize) {
-                *priority = 0;
-            }
+        let last = moment.last.and_then(|last| self.priorities.get_mut(last as usize));
+        if let Some(priority) = last {
+            *priority = 0;
         }
         let (addr, write) = self.last;
         let mut best = (0, moment.runnable[0]);
@@ -80,7 +79,8 @@ mod tests {
     fn a_priority_stays_until_its_event_is_performed() {
         let runnable = candidates(&[0, 1]);
         let mut policy = Pos::new(5);
-        let blocked = |last| Moment { runnable: &runnable, last, reason: Switch::Preempt, steps: 0 };
+        let blocked =
+            |last| Moment { runnable: &runnable, last, reason: Switch::Preempt, steps: 0 };
         let first = policy.choose(&blocked(None));
         assert_eq!(policy.choose(&blocked(None)), first);
     }

@@ -54,7 +54,8 @@ mod tests {
     fn every_thread_gets_its_chance() {
         let runnable = candidates(&[0, 3, 5]);
         let mut policy = Any::new(1);
-        let moment = Moment { runnable: &runnable, last: Some(0), reason: Switch::Preempt, steps: 0 };
+        let moment =
+            Moment { runnable: &runnable, last: Some(0), reason: Switch::Preempt, steps: 0 };
         let mut seen: Vec<u32> = (0..100).map(|_| policy.choose(&moment)).collect();
         seen.sort_unstable();
         seen.dedup();
