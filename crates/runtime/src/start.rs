@@ -41,12 +41,7 @@ pub(crate) fn start() {
     modules::scan();
     signal::start();
     note_stack_size();
-    let mut key = 0;
-    // SAFETY: the destructor is of the type that libc wants.
-    if unsafe { libc::pthread_key_create(&raw mut key, Some(thread::end)) } != 0 {
-        die!("libc has no thread key left");
-    }
-    thread::KEY.store(key, Ordering::Relaxed);
+    thread::KEY.store(last_key(), Ordering::Relaxed);
     thread::set_key();
     let stack = main_stack();
     if control.plan.mode.load(Ordering::Relaxed) == raddle_trace::control::Mode::Free as u32 {
@@ -65,6 +60,25 @@ pub(crate) fn start() {
     sched::first(0);
     shared::set_mode();
     hook::record(Kind::Begin, 0, 0, 0, 0, &[u64::from(NOBODY), stack.0, stack.1]);
+}
+
+/// A thread key whose destructor runs behind those of the program's keys: libc calls them in
+/// the order of their numbers, and gives out the lowest that is free.
+fn last_key() -> u32 {
+    const KEYS: usize = 256;
+    let mut keys = [0; KEYS];
+    let mut n = 0;
+    // SAFETY: the destructor is of the type that libc wants.
+    while n < KEYS && unsafe { libc::pthread_key_create(&raw mut keys[n], Some(thread::end)) } == 0
+    {
+        n += 1;
+    }
+    let Some(last) = n.checked_sub(1) else { die!("libc has no thread key left") };
+    for &key in &keys[..last] {
+        // SAFETY: a key of ours, which nobody uses.
+        unsafe { libc::pthread_key_delete(key) };
+    }
+    keys[last]
 }
 
 static REAL_TESTCANCEL: Real = Real::new(c"pthread_testcancel", None);
