@@ -95,6 +95,7 @@ fn show(trace: &Trace, wanted: &Wanted) -> Result<Exit> {
         namer.push(seq, &event);
         let is_call = matches!(event.op, Op::Enter { .. } | Op::Leave);
         let is_wanted = seq >= wanted.from
+            && event.op != Op::Step
             && (wanted.calls || !is_call)
             && wanted.thread.is_none_or(|thread| thread == event.thread);
         if is_wanted {

@@ -114,6 +114,7 @@ pub fn words(namer: &Namer, event: &Event) -> String {
         Op::UnitBegin(mark) => format!("begins atomic unit {mark}"),
         Op::UnitEnd(mark) => format!("ends atomic unit {mark}"),
         Op::Fiber(fiber) => format!("goes on as fiber {fiber}"),
+        Op::Step => "performs a step".into(),
     }
 }
 

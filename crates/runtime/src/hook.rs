@@ -81,6 +81,7 @@ pub(crate) fn range(addr: u64, bytes: u64, write: bool, pc: u64) {
                 about_to(me, addr, write);
                 sched::visible(me, pc, Wait::Nothing, NEVER, false);
             }
+            record(Kind::Step, 0, 0, 0, pc, &[]);
         }
         record(kind, 0, addr, 0, pc, &[bytes]);
     } else if free() {

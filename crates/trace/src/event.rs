@@ -114,6 +114,8 @@ pub enum Op {
     UnitEnd(Addr),
     /// The thread goes on as another fiber.
     Fiber(Addr),
+    /// A step that is no plain access was counted: of the event that follows, most often.
+    Step,
 }
 
 impl Op {
@@ -175,6 +177,7 @@ impl Op {
             Self::UnitBegin(_) => Kind::UnitBegin,
             Self::UnitEnd(_) => Kind::UnitEnd,
             Self::Fiber(_) => Kind::Fiber,
+            Self::Step => Kind::Step,
         }
     }
 }
@@ -283,10 +286,12 @@ pub const fn n_more(kind: Kind) -> usize {
 /// All do that a thread performs: accesses, synchronization, entry to and exit from
 /// functions, allocation, sleeps, signals, marks. Those do not by which raddle keeps its
 /// books: who runs ([`Kind::Switch`]), what was chosen ([`Kind::Choice`]), what time it is
-/// ([`Kind::Clock`], [`Kind::Time`]), and payload ([`Kind::More`]).
+/// ([`Kind::Clock`], [`Kind::Time`]), what was counted ([`Kind::Step`]), and payload
+/// ([`Kind::More`]).
 #[must_use]
 pub const fn is_event(kind: Kind) -> bool {
-    !matches!(kind, Kind::More | Kind::Switch | Kind::Choice | Kind::Clock | Kind::Time)
+    use Kind::{Choice, Clock, More, Step, Switch, Time};
+    !matches!(kind, More | Switch | Choice | Clock | Time | Step)
 }
 
 /// Turns a stream of records into events.
@@ -445,6 +450,7 @@ impl Decoder {
                 return Ok(None);
             }
             Kind::Fiber => Op::Fiber(addr),
+            Kind::Step => Op::Step,
         };
         Ok(Some(Event { thread: ThreadId(self.thread), pc: Pc(record.pc()), op }))
     }

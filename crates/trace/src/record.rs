@@ -211,6 +211,9 @@ kinds! {
     Time = 60,
     /// The running thread goes on as the fiber in the operand.
     Fiber = 61,
+    /// The running thread performs a step that is no plain access: the event that follows, or
+    /// one that leaves no other record. Plain accesses are steps by themselves.
+    Step = 62,
 }
 
 /// In `info` of a plain access: its size in bytes.

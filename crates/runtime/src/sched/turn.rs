@@ -40,6 +40,9 @@ pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -
                         tls::set(tls::CANCEL, 1);
                     }
                     drop(sched);
+                    if sync && shared::mode() == shared::TRACE {
+                        lane::append_all(Kind::Step, 0, 0, 0, pc, &[]);
+                    }
                     if tls::get(tls::SIGNALS) != 0 {
                         crate::interpose::signal::deliver();
                     }

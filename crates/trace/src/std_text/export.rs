@@ -232,7 +232,8 @@ impl<'a, W: Write> Exporter<'a, W> {
             | Op::Exit { .. }
             | Op::Fork
             | Op::Signal { .. }
-            | Op::Fiber(_) => Ok(()),
+            | Op::Fiber(_)
+            | Op::Step => Ok(()),
         }
     }
 
