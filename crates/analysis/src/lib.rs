@@ -1,1 +1,18 @@
-//! Nothing yet: traces in, findings and schedules out.
+//! Traces in, findings and schedules out.
+//!
+//! Pure: no input or output, and no names of symbols.
+
+pub mod order;
+pub mod locks;
+pub mod lock_words;
+pub mod sharing;
+pub mod witness;
+pub mod skeleton;
+pub mod accesses;
+pub mod nearby;
+pub mod scan;
+pub mod pattern;
+pub mod anomaly;
+pub mod deadlock;
+pub mod predict;
+pub mod weave;

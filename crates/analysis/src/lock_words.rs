@@ -1,0 +1,136 @@
+//! Locks that are made of atomics: Rust's mutexes, `atomic_flag`, hand-written spin locks.
+//!
+//! A word is taken for a lock as long as it behaves like one: a thread makes it nonzero by
+//! a read-modify-write that found zero, and the same thread makes it zero again; in between
+//! others at most mark that they wait (nonzero to a larger value). The first step out of
+//! line, such as a plain store of nonzero, or zero stored by somebody else, and it never was
+//! a lock: whoever looks at lock sets afterwards leaves it out. A word that is still held
+//! when the trace ends is no lock either: it is a claim («only the first one does this»).
+//!
+//! Misses ticket locks, reader-writer locks that count, and locks whose free state is not 0.
+
+use raddle_trace::event::{Atomic, AtomicAction};
+use raddle_trace::id::{Addr, ThreadId};
+use rustc_hash::FxHashMap;
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct LockWords {
+    words: FxHashMap<Addr, Word>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Word {
+    owner: Option<ThreadId>,
+    n_cycles: u32,
+    no_lock: bool,
+}
+
+/// What an atomic operation means for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// It was taken.
+    Acquire,
+    /// It was released.
+    Release,
+    /// Nothing.
+    Nothing,
+}
+
+impl LockWords {
+    /// Takes the next atomic operation.
+    pub fn push(&mut self, thread: ThreadId, atomic: &Atomic) -> Meaning {
+        let Atomic { action, before, after, .. } = *atomic;
+        if matches!(action, AtomicAction::Load | AtomicAction::Miss) {
+            return Meaning::Nothing;
+        }
+        let word = self.words.entry(atomic.addr).or_default();
+        if word.no_lock {
+            return Meaning::Nothing;
+        }
+        let rmw = action != AtomicAction::Store;
+        match (before, after, word.owner) {
+            (0, 0, _) => Meaning::Nothing,
+            (0, _, None) if rmw => {
+                word.owner = Some(thread);
+                Meaning::Acquire
+            }
+            (_, 0, Some(owner)) if owner == thread => {
+                word.owner = None;
+                word.n_cycles += 1;
+                Meaning::Release
+            }
+            (_, 0, _) | (0, _, _) => {
+                word.no_lock = true;
+                Meaning::Nothing
+            }
+            _ => {
+                word.no_lock |= !rmw || after < before;
+                Meaning::Nothing
+            }
+        }
+    }
+
+    /// Whether the word was a lock, as far as the trace tells.
+    #[must_use]
+    pub fn is_lock(&self, addr: Addr) -> bool {
+        self.words
+            .get(&addr)
+            .is_some_and(|word| !word.no_lock && word.owner.is_none() && word.n_cycles > 0)
+    }
+
+    /// Whether the word has behaved like a lock so far.
+    #[must_use]
+    pub fn looks_like_lock(&self, addr: Addr) -> bool {
+        self.words.get(&addr).is_some_and(|word| !word.no_lock && word.n_cycles > 0)
+    }
+
+    /// Whether the word is known, and known to be no lock.
+    #[must_use]
+    pub fn is_other(&self, addr: Addr) -> bool {
+        self.words.contains_key(&addr) && !self.is_lock(addr)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const X: Addr = Addr(0x10);
+
+    /// Thread, action, before, after.
+    fn check(ops: &[(u32, AtomicAction, u64, u64)], is_lock: bool) {
+        let mut words = LockWords::default();
+        for &(thread, action, before, after) in ops {
+            let atomic = Atomic { addr: X, bytes: 4, action, order: 5, before, after };
+            words.push(ThreadId(thread), &atomic);
+        }
+        assert_eq!(words.is_lock(X), is_lock);
+    }
+
+    use AtomicAction::{Load, Miss, Store, Swap, Update};
+
+    #[test]
+    fn a_futex_mutex_is_a_lock() {
+        check(&[(1, Swap, 0, 1), (1, Update, 1, 0), (2, Swap, 0, 1), (2, Update, 1, 0)], true);
+        // Contended: the second thread marks it and takes it as marked.
+        check(
+            &[
+                (1, Swap, 0, 1),
+                (2, Miss, 1, 1),
+                (2, Update, 1, 2),
+                (1, Update, 2, 0),
+                (2, Update, 0, 2),
+                (2, Update, 2, 0),
+            ],
+            true,
+        );
+    }
+
+    #[test]
+    fn a_flag_a_claim_and_a_count_are_no_locks() {
+        check(&[(1, Store, 0, 1), (2, Load, 1, 1)], false);
+        check(&[(1, Swap, 0, 1)], false);
+        check(&[(1, Update, 0, 1), (2, Update, 1, 2), (1, Update, 2, 1), (2, Update, 1, 0)], false);
+    }
+}

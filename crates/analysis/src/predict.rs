@@ -1,0 +1,361 @@
+//! Prediction: from one run to what other orders of the same events would do.
+//!
+//! After PECAN (pattern-directed search over a partial order) and PENELOPE (cut-points from
+//! summaries in linear time): patterns are matched against the summaries of [`crate::accesses`]
+//! and [`crate::nearby`], so the cost does not depend on the length of the trace. A match is
+//! an anomaly if nothing that must hold in every order forbids it:
+//!
+//! - no event must come, by [`crate::order`], before one that the pattern has ahead of it;
+//! - no lock is held across two events of a thread that the event between them needs too.
+//!
+//! Whether the locks on the way allow it is not asked here but when the schedule is made
+//! ([`crate::weave`]), which is exact where acquisition histories are a condition.
+//!
+//! Beyond both papers: uses that can come before the initialization that was seen before
+//! them, or behind the end (free, destroy) that was seen behind them; wake-ups that can
+//! come before their wait; circles of locks ([`crate::deadlock`]).
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::accesses::{Cell, Double, Single, Unit};
+use crate::anomaly::{Anomaly, AnomalyKind, Identity};
+use crate::deadlock;
+use crate::nearby::Couple;
+use crate::pattern::{Pattern, PatternKind};
+use crate::scan::Model;
+use crate::witness::{Deed, Witness};
+
+/// Ways to have an anomaly that are kept.
+const WAYS_MAX: usize = 4;
+
+/// The anomalies that a run implies, each once by its sites, most promising first.
+#[must_use]
+pub fn predict(model: &Model, patterns: &[Pattern]) -> Vec<Anomaly> {
+    let mut found = Found { model, by_identity: FxHashMap::default(), anomalies: Vec::new() };
+    for cell in &model.cells {
+        orders(&mut found, cell);
+        for pattern in patterns.iter().filter(|pattern| pattern.kind == PatternKind::Atomicity) {
+            atomicity(&mut found, cell, pattern);
+        }
+    }
+    let two: Vec<_> = patterns.iter().filter(|pattern| pattern.has_two_variables()).collect();
+    multi_variable(&mut found, &two);
+    wake_ups(&mut found);
+    for cycle in deadlock::cycles(model) {
+        found.add(AnomalyKind::Deadlock, cycle, Unit::Section, 0);
+    }
+    let mut anomalies = found.anomalies;
+    for anomaly in &mut anomalies {
+        anomaly.rank += if anomaly.observed { 40 } else { 0 };
+    }
+    // A few of each kind at a time, so that no kind waits for all of another.
+    let mut taken: FxHashMap<(AnomalyKind, u32), u32> = FxHashMap::default();
+    for anomaly in &mut anomalies {
+        let n = taken.entry((anomaly.kind, anomaly.rank)).or_default();
+        *n += 1;
+        anomaly.rank += *n / 8;
+    }
+    anomalies.sort_by_key(|anomaly| anomaly.rank);
+    anomalies
+}
+
+struct Found<'a> {
+    model: &'a Model,
+    by_identity: FxHashMap<Identity, usize>,
+    anomalies: Vec<Anomaly>,
+}
+
+impl Found<'_> {
+    /// Adds a way to have an anomaly, and the anomaly if it is new.
+    fn add(&mut self, kind: AnomalyKind, way: Vec<Witness>, unit: Unit, rank: u32) {
+        let observed = kind != AnomalyKind::Deadlock && way.is_sorted_by_key(|event| event.seq);
+        let weak = |(at, later): (usize, &Witness)| {
+            way[..at].iter().any(|earlier| {
+                earlier.thread != later.thread && self.model.weak.before(later.weak, earlier.weak)
+            })
+        };
+        let rank = rank + if way.iter().enumerate().any(weak) { 12 } else { 0 };
+        let pattern = Anomaly::pattern_of(&way);
+        let anomaly = Anomaly { kind, pattern, ways: vec![way], unit, observed, rank };
+        match self.by_identity.get(&anomaly.identity()) {
+            None => {
+                self.by_identity.insert(anomaly.identity(), self.anomalies.len());
+                self.anomalies.push(anomaly);
+            }
+            Some(&at) => {
+                let known = &mut self.anomalies[at];
+                known.observed |= observed;
+                known.unit = known.unit.max(unit);
+                if rank < known.rank {
+                    known.rank = rank;
+                    known.ways.insert(0, anomaly.ways[0].clone());
+                    known.ways.truncate(WAYS_MAX);
+                } else if known.ways.len() < WAYS_MAX {
+                    known.ways.extend(anomaly.ways);
+                }
+            }
+        }
+    }
+
+    /// Whether nothing that must hold forbids this order.
+    fn possible(&self, way: &[Witness]) -> bool {
+        way.iter().enumerate().all(|(at, later)| {
+            way[..at].iter().all(|earlier| {
+                earlier.thread == later.thread
+                    || !self.model.order.before(later.moment, earlier.moment)
+            })
+        })
+    }
+}
+
+/// The first and the last, or one if there was only one.
+fn both<T: Copy>(first: T, last: T, same: bool) -> impl Iterator<Item = T> {
+    [Some(first), (!same).then_some(last)].into_iter().flatten()
+}
+
+fn singles(single: &Single) -> impl Iterator<Item = Witness> {
+    both(single.first, single.last, single.first.seq == single.last.seq)
+}
+
+fn doubles(double: &Double) -> impl Iterator<Item = [Witness; 2]> {
+    both(double.first, double.last, double.first[1].seq == double.last[1].seq)
+}
+
+fn couples(couple: &Couple) -> impl Iterator<Item = [Witness; 2]> {
+    both(couple.first, couple.last, couple.first[1].seq == couple.last[1].seq)
+}
+
+/// Two accesses in the other order: races, and order violations.
+fn orders(found: &mut Found<'_>, cell: &Cell) {
+    let begin = cell.singles.iter().map(|single| single.first.seq).min().unwrap_or(0);
+    for (at, one) in cell.singles.iter().enumerate() {
+        for two in &cell.singles[at + 1..] {
+            if !one.first.conflicts(&two.first) {
+                continue;
+            }
+            for a in singles(one) {
+                for b in singles(two) {
+                    let (earlier, later) = if a.seq < b.seq { (a, b) } else { (b, a) };
+                    order(found, &earlier, &later, begin);
+                }
+            }
+        }
+    }
+}
+
+fn order(found: &mut Found<'_>, earlier: &Witness, later: &Witness, begin: u64) {
+    let model = found.model;
+    let way = vec![*later, *earlier];
+    if !found.possible(&way) || is_lock_word(model, earlier) {
+        return;
+    }
+    let excluded = model.exclude(earlier.locks, later.locks);
+    let ends = |deed| matches!(deed, Deed::Free | Deed::Destroy);
+    let is_object = |deed| matches!(deed, Deed::Acquire | Deed::Wait | Deed::Signal);
+    let (kind, rank) = match (earlier.deed, later.deed) {
+        // Two ends, or an end before a use.
+        (_, deed) if ends(deed) => (AnomalyKind::Order, 2),
+        // An end that was seen before a use is not one that can be moved behind it.
+        (deed, _) if ends(deed) => return,
+        (Deed::Init, _) => (AnomalyKind::Order, 4),
+        (_, Deed::Init) => return,
+        (one, two) if is_object(one) || is_object(two) => return,
+        (one, two) if one.writes() && !two.writes() && earlier.seq == begin => {
+            (AnomalyKind::Order, if excluded { 8 } else { 2 })
+        }
+        _ if excluded => {
+            if !earlier.deed.writes() || later.deed.writes() {
+                return;
+            }
+            (AnomalyKind::Order, 14)
+        }
+        (one, two) if one.is_atomic() && two.is_atomic() => (AnomalyKind::Order, 10),
+        _ => (AnomalyKind::Race, 4),
+    };
+    found.add(kind, way, Unit::Thread, rank);
+}
+
+fn is_lock_word(model: &Model, witness: &Witness) -> bool {
+    witness.deed.is_atomic() && model.words.is_lock(witness.addr)
+}
+
+fn fits(writes: bool, witness: &Witness) -> bool {
+    match witness.deed {
+        Deed::Read | Deed::AtomicRead => !writes,
+        Deed::Write | Deed::AtomicWrite => writes,
+        Deed::Free => writes,
+        _ => false,
+    }
+}
+
+/// A pattern of one variable.
+fn atomicity(found: &mut Found<'_>, cell: &Cell, pattern: &Pattern) {
+    let (mut first, mut second) = (pattern.of_thread(1), pattern.of_thread(2));
+    if first.len() < second.len() {
+        std::mem::swap(&mut first, &mut second);
+    }
+    let writes = |at: usize| pattern.events[at].writes;
+    let fit = |places: &[usize], pair: &[Witness; 2]| {
+        places.iter().zip(pair).all(|(&at, witness)| fits(writes(at), witness))
+    };
+    match (&first[..], &second[..]) {
+        (&[one, two], &[middle]) => {
+            for double in cell.doubles.iter().filter(|double| fit(&[one, two], &double.first)) {
+                for single in &cell.singles {
+                    if single.first.thread == double.first[0].thread
+                        || !fits(writes(middle), &single.first)
+                        || !single.first.overlaps(&double.first[0])
+                        || !single.first.overlaps(&double.first[1])
+                    {
+                        continue;
+                    }
+                    for pair in doubles(double) {
+                        for other in singles(single) {
+                            let mut way =
+                                pattern_order(&[(one, pair[0]), (two, pair[1]), (middle, other)]);
+                            try_atomicity(found, &mut way, double.unit);
+                        }
+                    }
+                }
+            }
+        }
+        (&[one, two], &[three, four]) => {
+            for double in cell.doubles.iter().filter(|double| fit(&[one, two], &double.first)) {
+                for other in cell.doubles.iter().filter(|other| fit(&[three, four], &other.first)) {
+                    if other.first[0].thread == double.first[0].thread
+                        || !other.first[0].overlaps(&double.first[0])
+                    {
+                        continue;
+                    }
+                    for [a, b] in doubles(double) {
+                        for [c, d] in doubles(other) {
+                            let mut way =
+                                pattern_order(&[(one, a), (two, b), (three, c), (four, d)]);
+                            try_atomicity(found, &mut way, double.unit.min(other.unit));
+                        }
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Events by their places in a pattern.
+fn pattern_order(placed: &[(usize, Witness)]) -> Vec<Witness> {
+    let mut placed = placed.to_vec();
+    placed.sort_by_key(|(at, _)| *at);
+    placed.into_iter().map(|(_, witness)| witness).collect()
+}
+
+fn try_atomicity(found: &mut Found<'_>, way: &mut Vec<Witness>, unit: Unit) {
+    if !found.possible(way) || !apart(found.model, way) || is_lock_word(found.model, &way[0]) {
+        return;
+    }
+    // Atomic operations are most often what they should be.
+    let atomic = way.iter().filter(|event| event.deed.is_atomic()).count() as u32;
+    let rank = match unit {
+        Unit::Section => 1,
+        Unit::Activation => 2,
+        Unit::Caller => 6,
+        Unit::Thread => 16,
+    };
+    found.add(AnomalyKind::Atomicity, std::mem::take(way), unit, rank + atomic);
+}
+
+/// Whether no lock that a thread holds from one of its events to the next keeps out the
+/// events of the other between them.
+fn apart(model: &Model, way: &[Witness]) -> bool {
+    way.iter().enumerate().all(|(at, first)| {
+        let next = way[at + 1..].iter().position(|event| event.thread == first.thread);
+        let Some(next) = next.map(|next| at + 1 + next) else { return true };
+        let second = &way[next];
+        let held_on = first.section != 0 && first.section == second.section;
+        !held_on
+            || way[at + 1..next].iter().all(|event| {
+                !(model.exclude(first.locks, event.locks)
+                    && model.exclude(second.locks, event.locks))
+            })
+    })
+}
+
+/// Patterns of two variables.
+fn multi_variable(found: &mut Found<'_>, patterns: &[&Pattern]) {
+    let key = |pair: &[Witness; 2]| {
+        let (a, b) = (pair[0].addr, pair[1].addr);
+        if a < b { (a, b) } else { (b, a) }
+    };
+    let mut by_place: FxHashMap<_, Vec<&Couple>> = FxHashMap::default();
+    for couple in &found.model.couples {
+        by_place.entry(key(&couple.first)).or_default().push(couple);
+    }
+    let mut places: Vec<_> = by_place.into_iter().collect();
+    places.sort_unstable_by_key(|(place, _)| *place);
+    let mut tried = FxHashSet::default();
+    for (_, couples_here) in places {
+        for one in &couples_here {
+            for two in &couples_here {
+                let ([a, b], [c, d]) = (&one.first, &two.first);
+                if a.thread == c.thread
+                    || !tried.insert((a.pc, b.pc, c.pc, d.pc, a.thread, c.thread))
+                {
+                    continue;
+                }
+                for pattern in patterns {
+                    match_couples(found, pattern, one, two);
+                }
+            }
+        }
+    }
+}
+
+fn match_couples(found: &mut Found<'_>, pattern: &Pattern, one: &Couple, two: &Couple) {
+    let (first, second) = (pattern.of_thread(1), pattern.of_thread(2));
+    let [a, b] = one.first;
+    let x = a.addr;
+    let variable = |witness: &Witness| u8::from(witness.addr != x);
+    let fit = |places: &[usize], pair: &[Witness; 2]| {
+        places.iter().zip(pair).all(|(&at, witness)| {
+            let event = &pattern.events[at];
+            fits(event.writes, witness) && event.variable == variable(witness)
+        })
+    };
+    if !fit(&first, &[a, b]) || !fit(&second, &two.first) {
+        return;
+    }
+    let unit = one.unit.min(two.unit);
+    for [a, b] in couples(one) {
+        for [c, d] in couples(two) {
+            let way =
+                pattern_order(&[(first[0], a), (first[1], b), (second[0], c), (second[1], d)]);
+            if found.possible(&way)
+                && apart(found.model, &way)
+                && !way.iter().any(|event| is_lock_word(found.model, event))
+            {
+                let rank = match unit {
+                    Unit::Section => 5,
+                    Unit::Activation => 7,
+                    Unit::Caller => 12,
+                    Unit::Thread => 22,
+                };
+                found.add(AnomalyKind::MultiVariable, way, unit, rank);
+            }
+        }
+    }
+}
+
+/// Wake-ups that can come before the wait that needs them.
+fn wake_ups(found: &mut Found<'_>) {
+    let model = found.model;
+    for wait in &model.waits {
+        for signal in model.signals.iter().filter(|signal| signal.addr == wait.addr) {
+            let way = vec![*signal, *wait];
+            if signal.thread != wait.thread
+                && !model.words.is_lock(wait.addr)
+                && found.possible(&way)
+            {
+                found.add(AnomalyKind::Order, way, Unit::Thread, 3);
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! An access in one execution, with all that decides where else it could have happened.
+
+use raddle_trace::id::{Addr, Pc, ThreadId};
+
+use crate::locks::LockSet;
+use crate::order::Moment;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// Who.
+    pub thread: ThreadId,
+    /// Where in the program.
+    pub pc: Pc,
+    /// What.
+    pub deed: Deed,
+    /// First byte, or the object.
+    pub addr: Addr,
+    /// How many bytes.
+    pub bytes: u32,
+    /// Steps that the thread performs before it.
+    pub at: u64,
+    /// Its number in the trace.
+    pub seq: u64,
+    /// What the thread knew of others.
+    pub moment: Moment,
+    /// The same, if each atomic store is taken to tell whoever loads it.
+    pub weak: Moment,
+    /// Locks that the thread held.
+    pub locks: LockSet,
+    /// The outermost critical section that it is in; 0 for none. By thread.
+    pub section: u32,
+    /// The function activation that it is in, and the one that called that. By thread.
+    pub activations: [u32; 2],
+}
+
+/// What a thread does to memory, or to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Deed {
+    /// A read.
+    Read,
+    /// A write.
+    Write,
+    /// An atomic read.
+    AtomicRead,
+    /// An atomic write, or read and write.
+    AtomicWrite,
+    /// The memory is freed.
+    Free,
+    /// A lock is taken.
+    Acquire,
+    /// A wait begins.
+    Wait,
+    /// A wake-up is sent.
+    Signal,
+    /// A synchronization object comes to be.
+    Init,
+    /// A synchronization object ends.
+    Destroy,
+}
+
+impl Deed {
+    /// Whether it changes what is there.
+    #[must_use]
+    pub const fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::AtomicWrite | Self::Free | Self::Init | Self::Destroy)
+    }
+
+    /// Whether it is atomic by itself.
+    #[must_use]
+    pub const fn is_atomic(self) -> bool {
+        matches!(self, Self::AtomicRead | Self::AtomicWrite)
+    }
+
+    /// In one letter, as patterns have it.
+    #[must_use]
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Read | Self::AtomicRead => 'R',
+            Self::Write | Self::AtomicWrite => 'W',
+            Self::Free => 'F',
+            Self::Acquire => 'A',
+            Self::Wait => 'C',
+            Self::Signal => 'S',
+            Self::Init => 'I',
+            Self::Destroy => 'D',
+        }
+    }
+}
+
+impl Witness {
+    /// Whether the two touch a common byte.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.addr.0 < other.addr.0 + u64::from(other.bytes)
+            && other.addr.0 < self.addr.0 + u64::from(self.bytes)
+    }
+
+    /// Whether they are from two threads, on a common byte, and one of them writes.
+    #[must_use]
+    pub fn conflicts(&self, other: &Self) -> bool {
+        self.thread != other.thread
+            && (self.deed.writes() || other.deed.writes())
+            && self.overlaps(other)
+    }
+}
