@@ -4,7 +4,7 @@
 // Hunt: fails
 // Kind: race, atomicity
 // Guilty: 3 lines
-// Shows: double-free, signal, assert
+// Shows: double-free, signal
 
 #include <assert.h>
 #include <pthread.h>

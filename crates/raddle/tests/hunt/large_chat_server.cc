@@ -1,6 +1,6 @@
 // What is wrong: a chat server looks a member up in a room under the room's lock, and delivers
-// to him after it has let go. A member who leaves is deleted at once: the message may go
-// to one who is no more. Rooms, bans, history and statistics around it are in order.
+// the message after it has let go. A member who leaves is deleted at once, and the message may
+// go to one who is no more. Rooms, bans, history and statistics around it are in order.
 // Hunt: fails
 // Kind: order, atomicity, race
 // Guilty: 4 lines

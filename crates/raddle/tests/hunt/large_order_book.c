@@ -152,7 +152,7 @@ static void *buyer(void *argument)
         int limit = average_price() + 20;
         if (limit < 100)
             limit = 100;
-        /* Only now and then does a buyer buy; mostly he looks. */
+        /* Mostly buyers look, and only now and then they buy. */
         if (i % 20 == 19 && book_take(&book, limit, &offer)) {
             settle(own, &offer);
             note_trade(offer.price);

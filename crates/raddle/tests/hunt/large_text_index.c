@@ -2,7 +2,7 @@
 // queue and only then notes how many documents there were; the indexer, which ends when the
 // queue is closed, may be at its average before that, and divides by zero.
 // Hunt: fails
-// Kind: order
+// Kind: order, multi-variable
 // Guilty: 2 lines
 // Shows: signal
 
