@@ -213,6 +213,19 @@ fn input_and_environment_reach_the_program() {
 }
 
 #[test]
+fn the_program_finds_no_signal_blocked() {
+    // As the kernel says, since the runtime answers for sigprocmask.
+    let place = program(
+        "",
+        r#"char line[99]; FILE *status = fopen("/proc/self/status", "r");
+           while (fgets(line, 99, status)) if (!strncmp(line, "SigBlk", 6)) fputs(line, stdout);"#,
+    );
+    let line = "SigBlk:\t0000000000000000\n";
+    place.raddle("run -- ./program").exits(0).prints(line);
+    place.raddle("run --policy free -- ./program").exits(0).prints(line);
+}
+
+#[test]
 fn two_runs_of_a_seed_do_the_same() {
     let place = program("shared++;", "shared++; free(malloc(10));");
     for policy in ["random", "pct", "pos", "rr"] {

@@ -38,6 +38,9 @@ pub(crate) fn start() {
     restore_environment();
     // If raddle dies, nobody is left to take the trace or to say when it is enough.
     sys::syscall!(libc::SYS_prctl, libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+    let_through(
+        control.plan.options.load(Ordering::Relaxed) >> raddle_trace::control::HELD_SIGNALS_SHIFT,
+    );
     modules::scan();
     signal::start();
     note_stack_size();
@@ -60,6 +63,12 @@ pub(crate) fn start() {
     sched::first(0);
     shared::set_mode();
     hook::record(Kind::Begin, 0, 0, 0, 0, &[u64::from(NOBODY), stack.0, stack.1]);
+}
+
+/// Lets signals through that are blocked only because our parent holds them back.
+fn let_through(signals: u32) {
+    let mask = u64::from(signals);
+    sys::syscall!(libc::SYS_rt_sigprocmask, libc::SIG_UNBLOCK, &raw const mask, 0, 8);
 }
 
 /// A thread key whose destructor runs behind those of the program's keys: libc calls them in

@@ -138,6 +138,12 @@ pub const SPURIOUS: u32 = 1;
 pub const STRICT: u32 = 2;
 /// In [`Plan::options`]: a sleeping thread may be chosen before its time.
 pub const EARLY_SLEEPERS: u32 = 4;
+/// In [`Plan::options`]: a thread that makes no progress keeps the turn, as somebody may have
+/// stopped it to look at it.
+pub const NO_WATCHDOG: u32 = 16;
+/// In [`Plan::options`], from this bit on: signals that the parent holds back and the target,
+/// which inherits that, is to let through. One bit each, from signal 1 on.
+pub const HELD_SIGNALS_SHIFT: u32 = 16;
 
 codes! {
     /// How threads run.

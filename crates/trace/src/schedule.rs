@@ -3,6 +3,10 @@
 //! A step prints as `T1 12 0x8f3a00000000124c`: thread 1 runs for 12 steps, and stops before
 //! the operation at that site. `T1 all` runs as long as it can, and an unknown site is left
 //! out. `choose 2` takes the alternative with the number 2.
+//!
+//! Time is virtual and jumps to the next deadline when nobody can run, which is the same when
+//! a schedule is followed. Where it jumps although somebody could, a step of no steps says so,
+//! of the thread that ran just before: `T1 12`, `T1 0`, `T2 7`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -2,14 +2,16 @@
 //!
 //! gdb starts the target itself, with the same arguments, environment and plan; this process
 //! only keeps the control block. Breakpoints take real time but no turns, so the order of
-//! threads is that of the plan all the same.
+//! threads is that of the plan all the same, for however long a thread is looked at.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::process::Command;
+use std::sync::atomic::Ordering;
 
-use raddle_trace::control::Deliver;
+use raddle_trace::control::{Deliver, NO_WATCHDOG};
 
+use crate::interrupt;
 use crate::launch::{Launch, LaunchError, PRELOAD, environment};
 use crate::plan::Plan;
 use crate::shm::Block;
@@ -18,6 +20,7 @@ use crate::shm::Block;
 pub fn debug(launch: &Launch, plan: &Plan) -> Result<(), LaunchError> {
     let block = Block::new(plan.layout()).map_err(LaunchError::Block)?;
     plan.store(Deliver::Nothing, &block);
+    block.control().plan.options.fetch_or(NO_WATCHDOG, Ordering::Relaxed);
     let start = |source: io::Error| LaunchError::Start { program: "gdb".into(), source };
     // gdb passes the full path on as the program's name.
     let program = launch.program.canonicalize().map_err(start)?;
@@ -45,6 +48,11 @@ pub fn debug(launch: &Launch, plan: &Plan) -> Result<(), LaunchError> {
         command.current_dir(directory);
     }
     command.arg("--args").arg(&launch.program).args(&launch.arguments[1..]);
-    command.status().map_err(start)?;
+    // An interrupt from the keyboard is for gdb, which without this would never see it.
+    let held = interrupt::held();
+    held.thread_unblock().map_err(|error| start(error.into()))?;
+    let gdb = command.spawn();
+    held.thread_block().map_err(|error| start(error.into()))?;
+    gdb.and_then(|mut gdb| gdb.wait()).map_err(start)?;
     Ok(())
 }

@@ -12,13 +12,15 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nix::sys::personality::{self, Persona};
-use raddle_trace::control::VARIABLE;
+use raddle_trace::control::{HELD_SIGNALS_SHIFT, VARIABLE};
 use raddle_trace::file::WriteError;
 
 use crate::capture::{self, Capture};
+use crate::interrupt;
 use crate::shm::Block;
 
 /// A target, and how to start it.
@@ -123,6 +125,9 @@ pub(crate) struct Running {
 /// Starts the target, with `block` as its control block.
 pub(crate) fn start(launch: &Launch, block: &Block) -> Result<Running, LaunchError> {
     let mut command = Command::new(&launch.program);
+    // Letting them through here would let them kill us, and leave other targets behind.
+    let held = interrupt::held().iter().fold(0, |bits, signal| bits | 1_u32 << (signal as u32 - 1));
+    block.control().plan.options.fetch_or(held << HELD_SIGNALS_SHIFT, Ordering::Relaxed);
     let (name, arguments) = launch.arguments.split_first().expect("a target has a name");
     command.arg0(name).args(arguments);
     command.env_clear().envs(environment(launch, block));

@@ -1,9 +1,9 @@
 // What is wrong: a download writes its state when it begins and when it is done, without
 // looking at what is there. A cancellation that comes in between is overwritten (W-W-W), and
-// the user is shown a file that he has cancelled, and that was removed.
+// a file is shown as done that was removed.
 // Hunt: fails
-// Kind: atomicity, race
-// Guilty: 3 lines
+// Kind: atomicity
+// Guilty: 4 lines
 // Shows: assert
 
 #include <assert.h>
@@ -38,7 +38,7 @@ static void *cancel(void *argument)
     struct download *download = argument;
 
     /* What is done stays, and what was never begun needs nothing. */
-    if (atomic_load(&download->state) != RUNNING)
+    if (atomic_load(&download->state) != RUNNING) /* guilty */
         return NULL;
     atomic_store(&download->state, CANCELLED); /* guilty */
     pthread_mutex_lock(&download->lock);

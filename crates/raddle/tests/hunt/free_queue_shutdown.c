@@ -4,7 +4,7 @@
 // Hunt: fails
 // Kind: order, race, atomicity
 // Guilty: 3 lines
-// Shows: use-after-free, double-free, signal
+// Shows: use-after-free, double-free, signal, assert
 
 #include <assert.h>
 #include <pthread.h>

@@ -1,6 +1,5 @@
 // Nothing is wrong: two locks are taken in both orders, but only under a third one that lets
-// one thread in at a time. Another pair is taken in both orders by the same thread alone, and
-// a third pair backwards only before any other thread exists.
+// one thread in at a time. Another pair is taken backwards only while there is one thread.
 // Hunt: clean
 
 #include <assert.h>

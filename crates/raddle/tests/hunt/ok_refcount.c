@@ -1,5 +1,5 @@
 // Nothing is wrong: an atomic reference count. Whoever brings it to zero, by what the decrement
-// itself returns, frees the object, and nobody touches it after giving up his reference.
+// itself returns, frees the object, and nobody touches it after giving up a reference.
 // Hunt: clean
 
 #include <assert.h>

@@ -2,7 +2,7 @@
 // reports their sum. A worker counts a measurement before it adds it: the report may come
 // before the last of them.
 // Hunt: fails
-// Kind: order, atomicity
+// Kind: order, atomicity, multi-variable
 // Guilty: 4 lines
 // Shows: assert
 

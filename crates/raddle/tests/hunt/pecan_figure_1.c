@@ -1,6 +1,6 @@
 // What is wrong: a reading of figure 1 of the PECAN paper: races on `x` (2,5 and 2,6) that do
 // no harm by themselves, and one on `y` (3,7) that leads to ERROR. The statement numbers are
-// in the comments.
+// in the comments; 3 and 7 are the guilty ones.
 // Hunt: fails
 // Kind: race, order, multi-variable
 // Guilty: 2 lines

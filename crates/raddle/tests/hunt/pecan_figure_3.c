@@ -1,6 +1,6 @@
 // What is wrong: the trace of figure 3 of the PECAN paper as a program: `x` is read at v2 and
 // again at v5, both under the lock, and the other thread's write v8 fits in between, at v4,
-// where the lock is free (R-W-R). Node numbers are in the comments.
+// where the lock is free (R-W-R). Node numbers are in the comments, but for these three.
 // Hunt: fails
 // Kind: atomicity
 // Guilty: 3 lines

@@ -1,6 +1,6 @@
 // What is wrong: figure 5 of the PECAN paper without the order between v2 and v5: v3 under the
 // lock races with v8, which comes after the other thread has let go of the same lock. To bring
-// the two together, v1 to v3 must be moved behind v7. Node numbers are in the comments.
+// the two together, v1 to v3 must be moved behind v7. Guilty are v3, twice, and v8.
 // Hunt: fails
 // Kind: race, order, atomicity
 // Guilty: 3 lines

@@ -2,7 +2,7 @@
 // and only then locks and waits. A job that is queued in between is signalled to nobody, and
 // the worker sleeps beside it.
 // Hunt: fails
-// Kind: atomicity, race, order, deadlock, failure
+// Kind: atomicity, order, deadlock, failure
 // Guilty: 4 lines
 // Shows: lost-wakeup
 

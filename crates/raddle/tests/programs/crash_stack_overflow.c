@@ -1,6 +1,7 @@
 // Covers: a stack that overflows in a thread; the handler's stack is the thread's own, so nobody can
 // Covers: run a handler there.
 // Outcome: signal SIGSEGV
+// Follow: the runtime needs a little of the stack too, and not always the same
 #include <pthread.h>
 
 static volatile int depth_max = 1 << 30;

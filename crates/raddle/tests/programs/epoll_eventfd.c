@@ -51,7 +51,7 @@ int main(void)
     assert(eventfd_read(done, &count) == 0 && count == 1);
     assert(eventfd_read(done, &count) == 0 && count == 1);
 
-    const struct itimerspec in_a_while = { .it_value.tv_nsec = 200000000 };
+    const struct itimerspec in_a_while = { .it_value.tv_nsec = 1000000 };
     input.data.fd = timer;
     assert(epoll_ctl(queue, EPOLL_CTL_ADD, timer, &input) == 0);
     assert(timerfd_settime(timer, 0, &in_a_while, NULL) == 0);

@@ -1,7 +1,6 @@
 // Covers: two threads that each read first what the other writes second.
 // Outcome: deadlock | hang
-// Seeds: 2
-// Timeout: 2
+// Timeout: 0.1
 //
 // Every end of both pipes is in this process, so nobody can come to help; a tool that
 // does not know may only say that it hangs.

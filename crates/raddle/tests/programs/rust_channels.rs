@@ -1,6 +1,5 @@
 // Covers: mpsc::channel, sync_channel with and without room, recv_timeout, try_recv, disconnection.
 // Outcome: exit 0
-// Follow: FIXME, a stretch with time-outs of its own is not repeated exactly
 
 use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError, TrySendError};
 use std::thread;

@@ -1,6 +1,5 @@
 // Covers: alarm, setitimer, timer_create with SIGEV_SIGNAL: handlers that run in time.
 // Outcome: exit 0
-// Follow: FIXME, when a timer strikes is not repeated exactly
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>

@@ -143,7 +143,7 @@ fn wake(me: u32, pc: u64, at: u64, n: u32, bits: u32) -> i64 {
     let mut waiters = sched.waiters(waits);
     let object = sched.object(at, Lock::Cond);
     object.missed_pc = if waiters.is_empty() { pc } else { 0 };
-    object.missed_value = load(at);
+    object.missed = Some((load(at), me));
     let n = (n as usize).min(waiters.len());
     for _ in 0..n {
         let left = waiters.len();

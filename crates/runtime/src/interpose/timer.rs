@@ -40,7 +40,10 @@ fn left(timer: Option<Timer>) -> (u64, u64) {
 
 fn start(id: u64, first: u64, interval: u64, signal: c_int) -> Option<Timer> {
     let deadline = if first == 0 { NEVER } else { clock::after(first) };
-    SCHED.lock().timers.set(Timer { id, deadline, interval, signal })
+    let mut sched = SCHED.lock();
+    let before = sched.timers.set(Timer { id, deadline, interval, signal });
+    sched.heed_timers();
+    before
 }
 
 extern "C" fn alarm_inner(seconds: c_uint) -> c_uint {
@@ -141,7 +144,10 @@ extern "C" fn set(
         }
         _ => clock::after(value),
     };
-    SCHED.lock().timers.set(Timer { deadline, interval, ..known });
+    let mut sched = SCHED.lock();
+    sched.timers.set(Timer { deadline, interval, ..known });
+    sched.heed_timers();
+    drop(sched);
     put(before, old);
     0
 }

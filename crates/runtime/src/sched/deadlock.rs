@@ -55,6 +55,18 @@ impl Sched {
         }
     }
 
+    /// Forgets that a wake-up was missed if the futex has changed since: whoever waits for it
+    /// now does so for another reason, even if its word comes to be the same again. To be called
+    /// before every operation on it.
+    pub(super) fn look_at_futex(&mut self, at: u64) {
+        let Some(object) = self.objects.get_mut(&at).filter(|object| object.missed_pc != 0) else {
+            return;
+        };
+        if object.missed.is_some_and(|(word, _)| word != super::peek32(at)) {
+            object.missed_pc = 0;
+        }
+    }
+
     /// Says who waits for what, and ends the run.
     pub(super) fn deadlock(&self, last: Option<u32>) -> ! {
         let mut ending = Ending::Deadlock;
@@ -66,9 +78,10 @@ impl Sched {
             slot.holder.store(holder, Ordering::Relaxed);
             slot.holder_pc.store(pc, Ordering::Relaxed);
             if let Wait::Cond(at) | Wait::Futex(at, _) = thread.wait {
-                // A futex that was changed since is waited on for another reason, as a lock is.
+                // A futex that was changed since is waited on for another reason, as a lock is;
+                // and so is one whose waiter sent the wake-up itself.
                 let current = |object: &&Object| {
-                    matches!(thread.wait, Wait::Cond(_)) || super::peek32(at) == object.missed_value
+                    object.missed.is_none_or(|(word, by)| word == super::peek32(at) && by != id)
                 };
                 let missed =
                     self.objects.get(&at).filter(current).map_or(0, |object| object.missed_pc);

@@ -26,6 +26,10 @@ pub(crate) struct Follow {
     step: Option<Step>,
     /// It has been begun, but its thread cannot run yet.
     pending: bool,
+    /// The step before was a mark that time jumped.
+    marked: bool,
+    /// The last operation that the thread with the turn performed.
+    performed_pc: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -37,7 +41,15 @@ struct Step {
 
 impl Follow {
     pub(crate) fn new(strict: bool) -> Self {
-        let mut follow = Self { strict, at: 0, choice_at: 0, step: None, pending: false };
+        let mut follow = Self {
+            strict,
+            at: 0,
+            choice_at: 0,
+            step: None,
+            pending: false,
+            marked: false,
+            performed_pc: 0,
+        };
         // The main thread has the turn already.
         follow.begin_next();
         follow
@@ -52,6 +64,25 @@ impl Follow {
     /// The alternative that the schedule takes here, if it says.
     pub(crate) fn choice(&mut self) -> Option<u32> {
         next_of(&mut self.choice_at, CHOICE).map(|step| step.thread.load(Ordering::Relaxed))
+    }
+
+    /// Skips a mark that time jumped behind the step that was performed last; whether there was
+    /// one. See `Sched::mark_jump`.
+    fn skip_mark(&mut self) -> bool {
+        let mut at = self.at;
+        let marked = match (self.step, next_of(&mut at, STRETCH)) {
+            (Some(step), Some(next)) => {
+                !self.marked
+                    && next.count.load(Ordering::Relaxed) == 0
+                    && next.thread.load(Ordering::Relaxed) == step.thread
+            }
+            _ => false,
+        };
+        if marked {
+            self.at = at;
+        }
+        self.marked = marked;
+        marked
     }
 
     fn begin_next(&mut self) -> Option<Step> {
@@ -95,8 +126,12 @@ impl Sched {
                 self.diverge(last, pc, step);
                 return None;
             }
+            // A thread that yields stops behind an operation, and so does one that did so when
+            // the schedule was made, but is not seen to spin now.
+            let stopped_at = |pc: u64| step.site == modules::site(pc);
             let elsewhere = step.site != Site::UNKNOWN
-                && step.site != modules::site(pc)
+                && !stopped_at(pc)
+                && !stopped_at(follow.performed_pc)
                 && reason != Switch::Ended;
             // It has steps left, and waits for time or input only: it goes on by itself. Or it
             // yielded in vain.
@@ -106,6 +141,11 @@ impl Sched {
                 return None;
             }
         }
+        if !follow.pending && follow.skip_mark() {
+            self.jump_to_next_deadline();
+            self.mark_jump(last, reason, pc);
+        }
+        let follow = self.follow.as_mut()?;
         let step = if follow.pending { follow.step? } else { follow.begin_next()? };
         follow.pending = true;
         loop {
@@ -152,6 +192,14 @@ impl Sched {
                     return None;
                 }
             }
+        }
+    }
+
+    /// Notes where the thread is, before it stops at its next operation.
+    pub(super) fn note_performed(&mut self, me: u32) {
+        let pc = self.threads[me as usize].pc;
+        if let Some(follow) = &mut self.follow {
+            follow.performed_pc = pc;
         }
     }
 

@@ -52,13 +52,19 @@ const STEP_NS: u64 = 20;
 /// Virtual time per reading of a clock, so that waiting for a time by reading it ends.
 const READING_NS: u64 = 1_000;
 /// After so many steps in a row the other threads go first once, whatever the policy says.
-const STRETCH_MAX: u64 = 2_000_000;
+const STRETCH_MAX: u64 = 500_000;
 /// Steps at a time of a thread that may be spinning.
 const LOOK_STEPS: u64 = 16;
 /// So many yields in which nothing else happened are a livelock.
 const FRUITLESS_MAX: u32 = 50_000;
 /// So many steps of other kinds make up for one of them.
 const FRUIT: u64 = 1_000;
+
+/// Real time that somebody outside gets to write what a thread waits for, before virtual time
+/// jumps to a deadline.
+const GRACE_NS: u64 = 2_000_000;
+/// After so many graces in vain only one jump in so many gives another.
+const GRACES: u32 = 16;
 
 /// See the module.
 pub(crate) struct Sched {
@@ -72,6 +78,8 @@ pub(crate) struct Sched {
     leaving: Option<Leaving>,
     /// Kernel id of a thread that is on its way out; nobody runs until it is gone.
     exiting: u32,
+    /// Time was moved on while somebody could run, and the mark of it is not yet closed.
+    marked: bool,
     /// Virtual time beyond what the steps make.
     clock: u64,
     steps: u64,
@@ -85,6 +93,8 @@ pub(crate) struct Sched {
     early_sleepers: bool,
     /// Child processes: they may feed our descriptors.
     pub(crate) n_processes: u32,
+    /// Jumps to a deadline while a thread waited for descriptors, since one was fed from outside.
+    n_graces: u32,
     /// Timers of libc's that create threads: they run in real time, beside us.
     pub(crate) n_sources: u32,
     /// Signals that the program sent to itself so far.
@@ -117,6 +127,7 @@ impl Sched {
             current: None,
             leaving: None,
             exiting: 0,
+            marked: false,
             clock: 0,
             steps: 0,
             steps_max: 0,
@@ -127,6 +138,7 @@ impl Sched {
             recorded: false,
             early_sleepers: false,
             n_processes: 0,
+            n_graces: 0,
             n_sources: 0,
             n_signals: 0,
             timers: Timers::new(),
@@ -212,6 +224,7 @@ impl Sched {
     /// The same, for a program that asks: asking takes time.
     pub(crate) fn read_clock(&mut self) -> u64 {
         self.clock += READING_NS;
+        self.heed_timers();
         self.now()
     }
 
@@ -353,7 +366,7 @@ impl Sched {
             self.fire_timers();
             self.collect_runnable();
             if self.early_sleepers && self.choices.below(16) == 0 {
-                self.wake_a_sleeper();
+                self.wake_a_sleeper(last, reason, pc);
             }
             let yielded = |thread: u32, threads: &[Thread]| threads[thread as usize].yielded;
             if self.runnable.iter().all(|candidate| yielded(candidate.thread, &self.threads))
@@ -369,6 +382,7 @@ impl Sched {
             }
             if self.runnable.iter().all(|candidate| yielded(candidate.thread, &self.threads)) {
                 if self.fruitless > 200 && self.jump_to_next_deadline() {
+                    self.mark_jump(last, reason, pc);
                     self.fruitless = 0;
                     continue;
                 }
@@ -419,10 +433,11 @@ impl Sched {
             // is somebody: a child process.
             let real_ns = match deadline {
                 None => NEVER,
-                Some(_) if self.n_processes == 0 => 2_000_000,
+                Some(_) if self.n_processes == 0 => self.grace_ns(),
                 Some(deadline) => deadline.saturating_sub(self.now()),
             };
-            if self.wait_for_descriptors(real_ns) {
+            if real_ns > 0 && self.wait_for_descriptors(real_ns) {
+                self.n_graces = 0;
                 shared::flag(EXTERNAL);
                 return None;
             }
@@ -438,6 +453,13 @@ impl Sched {
             return Some(Next::Idle);
         }
         self.deadlock(last)
+    }
+
+    /// What this jump gives of real time.
+    fn grace_ns(&mut self) -> u64 {
+        self.n_graces += 1;
+        let given = self.n_graces <= GRACES || self.n_graces.is_multiple_of(GRACES);
+        if given { GRACE_NS } else { 0 }
     }
 
     /// Waits in real time until a descriptor that somebody waits for is ready.
@@ -482,11 +504,32 @@ impl Sched {
         }
     }
 
-    fn wake_a_sleeper(&mut self) {
+    fn wake_a_sleeper(&mut self, last: Option<u32>, reason: Switch, pc: u64) {
         let sleeper =
             self.live.iter().copied().find(|&id| self.threads[id as usize].wait == Wait::Sleep);
         if sleeper.is_some() && self.jump_to_next_deadline() {
+            self.mark_jump(last, reason, pc);
             self.collect_runnable();
+        }
+    }
+
+    /// Records that time jumped although somebody could run, which who follows the schedule
+    /// could not tell otherwise: the stretch ends here, and a stretch of no steps of the same
+    /// thread comes after it.
+    fn mark_jump(&mut self, last: Option<u32>, reason: Switch, pc: u64) {
+        let Some(last) = last else { return };
+        self.close_mark(last, reason, pc);
+        let stretch = core::mem::take(&mut self.threads[last as usize].stretch);
+        if self.recorded {
+            lane::append_all(Kind::Switch, reason as u8, u64::from(last), 0, pc, &[stretch]);
+        }
+        self.marked = true;
+    }
+
+    /// Ends the stretch of no steps, if one is begun.
+    fn close_mark(&mut self, thread: u32, reason: Switch, pc: u64) {
+        if core::mem::take(&mut self.marked) && self.recorded {
+            lane::append_all(Kind::Switch, reason as u8, u64::from(thread), 0, pc, &[0]);
         }
     }
 
@@ -498,6 +541,9 @@ impl Sched {
             }
             let control = shared::control();
             control.switches.fetch_add(1, Ordering::Relaxed);
+            self.marked = false;
+        } else {
+            self.close_mark(id, Switch::Preempt, self.threads[id as usize].pc);
         }
         let budget = match (&self.follow, &mut self.policy) {
             (Some(follow), _) => follow.budget(self.threads[id as usize].stretch),
@@ -505,17 +551,29 @@ impl Sched {
             (None, None) => 1,
         };
         // A timer strikes at its step, whoever runs and by whatever order.
-        let now = self.now();
-        let to_timer = self
-            .timers
-            .next_deadline()
-            .map_or(u64::MAX, |deadline| deadline.saturating_sub(now) / STEP_NS + 1);
-        let budget = budget.min(to_timer);
+        let budget = budget.min(self.steps_to_timer().max(1));
         let thread = &mut self.threads[id as usize];
         let looked_at = self.follow.is_none() && thread.spin.suspected();
         thread.budget = if looked_at { budget.min(LOOK_STEPS) } else { budget };
         thread.yielded = false;
         self.current = Some(id);
+    }
+
+    /// Steps until the next timer is due.
+    fn steps_to_timer(&self) -> u64 {
+        let left = |deadline: u64| deadline.saturating_sub(self.now()).div_ceil(STEP_NS);
+        self.timers.next_deadline().map_or(u64::MAX, left)
+    }
+
+    /// Shortens the running thread's budget to the next timer, after one was set or the clock
+    /// went on by itself: it strikes at its step, wherever a budget would have ended.
+    pub(crate) fn heed_timers(&mut self) {
+        let left = (tls::get(tls::COUNTDOWN) as i64).max(0) as u64;
+        let heeded = left.min(self.steps_to_timer());
+        if tls::get(tls::TURN) == 1 && heeded < left {
+            tls::set(tls::BUDGET, tls::get(tls::BUDGET) - (left - heeded));
+            tls::set(tls::COUNTDOWN, heeded);
+        }
     }
 
     fn publish(&self, id: u32) {

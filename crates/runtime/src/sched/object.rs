@@ -32,8 +32,8 @@ pub(crate) struct Object {
     pub(crate) round: u32,
     /// Of a condition variable or futex: where a wake-up was last sent that nobody waited for.
     pub(crate) missed_pc: u64,
-    /// Of a futex: what its word was then.
-    pub(crate) missed_value: u32,
+    /// Of a futex: what its word was then, and has been since, and who sent it.
+    pub(crate) missed: Option<(u32, u32)>,
     /// Of a reader-writer lock: readers wait behind writers that wait.
     pub(crate) writers_first: bool,
 }
@@ -51,7 +51,7 @@ impl Object {
             arrived: 0,
             round: 0,
             missed_pc: 0,
-            missed_value: 0,
+            missed: None,
             writers_first: false,
         }
     }

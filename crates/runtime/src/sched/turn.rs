@@ -39,6 +39,10 @@ pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -
                     if thread.cancelled && thread.cancel_anywhere && !thread.uncancellable {
                         tls::set(tls::CANCEL, 1);
                     }
+                    let (addr, _) = core::mem::take(&mut thread.access);
+                    if sync && addr != 0 {
+                        sched.look_at_futex(addr);
+                    }
                     drop(sched);
                     if sync && shared::mode() == shared::TRACE {
                         lane::append_all(Kind::Step, 0, 0, 0, pc, &[]);
@@ -94,6 +98,7 @@ fn step_aside<'a>(
     reason: Switch,
 ) -> Guard<'a, Sched> {
     let done = sched.fold(me);
+    sched.note_performed(me);
     let thread = &mut sched.threads[me as usize];
     (thread.wait, thread.deadline, thread.pc) = (wait, deadline, pc);
     sched.publish(me);
@@ -110,6 +115,11 @@ fn step_aside<'a>(
     let next = if sticky { Next::Run(me) } else { sched.next(Some(me), reason, pc) };
     if matches!(next, Next::Run(next) if next == me) {
         sched.grant(me);
+        if sticky {
+            // It cannot stop here, whatever a schedule says.
+            let budget = &mut sched.threads[me as usize].budget;
+            *budget = (*budget).max(1);
+        }
         arm(&mut sched, me);
         return sched;
     }

@@ -9,7 +9,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use raddle_trace::control::NONDETERMINISTIC;
+use raddle_trace::control::{NO_WATCHDOG, NONDETERMINISTIC};
 use raddle_trace::record::Switch;
 
 use super::thread::Wait;
@@ -40,6 +40,9 @@ impl Watch {
 
 /// Looks whether the thread with the turn gets on, and gives the turn to another if not.
 pub(super) fn look() {
+    if shared::control().plan.options.load(Ordering::Relaxed) & NO_WATCHDOG != 0 {
+        return;
+    }
     let Some(mut sched) = SCHED.try_lock() else { return };
     let Some(current) = sched.current else { return };
     let holder = &sched.threads[current as usize];

@@ -1,0 +1,56 @@
+//! A target that is killed loses nothing of what it had done.
+
+use std::fs;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+const N_ACCESSES: u64 = 100_000;
+
+#[test]
+fn writes_to_as_many_places_are_all_in_the_trace() {
+    check("cells[i] = i;", N_ACCESSES);
+}
+
+#[test]
+fn writes_to_one_place_are_all_in_the_trace() {
+    check("cells[0] = i;", 1);
+}
+
+/// A program that does `access` and then kills itself has left each of its accesses behind,
+/// to so many places.
+fn check(access: &str, n_places: u64) {
+    let directory = TempDir::new().expect("a directory");
+    let source = format!(
+        "
+        #include <pthread.h>
+        #include <signal.h>
+        volatile int cells[{N_ACCESSES}];
+        static void *work(void *p) {{
+            for (int i = 0; i < {N_ACCESSES}; i++)
+                {access}
+            raise(SIGKILL);
+            return p;
+        }}
+        int main(void) {{
+            pthread_t thread;
+            pthread_create(&thread, 0, work, 0);
+            pthread_join(thread, 0);
+            return 0;
+        }}"
+    );
+    fs::write(directory.path().join("killed.c"), source).expect("a file");
+    let raddle = |line: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
+        command.args(line.split_whitespace()).current_dir(directory.path());
+        command.output().expect("raddle")
+    };
+    let recorded = raddle("record -o killed.trace killed.c");
+    assert_eq!(recorded.status.code(), Some(128 + 9), "{recorded:?}");
+    let stats = raddle("trace stats --json killed.trace");
+    let stats: serde_json::Value = serde_json::from_slice(&stats.stdout).expect("an object");
+    let number = |name: &str| stats[name].as_u64().expect("a number");
+    // What starts and ends the threads comes on top, and `main` touches its own variable.
+    assert!((N_ACCESSES..N_ACCESSES + 100).contains(&number("events")), "{stats}");
+    assert!((n_places..n_places + 10).contains(&number("locations")), "{stats}");
+}
