@@ -16,3 +16,4 @@ pub mod anomaly;
 pub mod deadlock;
 pub mod predict;
 pub mod weave;
+pub mod observed;

@@ -66,8 +66,8 @@ pub fn weave(model: &Model, order: &[Witness], hold: Hold) -> Result<Vec<Stretch
     }
     match hold {
         Hold::LockFree | Hold::Event => {
-            loom.caps[first.thread.0 as usize] = first.at + 1;
-            loom.walk(first.thread, first.at + 1);
+            loom.caps[first.thread.0 as usize] = first.at;
+            loom.walk(first.thread, first.at);
         }
         Hold::AllLockFree | Hold::SecondFirst => {
             let at = lock_free(first);
@@ -84,6 +84,8 @@ pub fn weave(model: &Model, order: &[Witness], hold: Hold) -> Result<Vec<Stretch
             loom.caps[thread] = next.map_or(u64::MAX, |next| next.at);
         }
         loom.caps[event.thread.0 as usize] = event.at + 1;
+        loom.pull(event.thread, event.at)?;
+        loom.mark(event);
         loom.pull(event.thread, event.at + 1)?;
     }
     Ok(loom.stretches)
@@ -247,6 +249,17 @@ impl<'a> Loom<'a> {
         }
     }
 
+    /// The thread is right before this event: the schedule says so, so that whoever follows
+    /// it can see whether it is.
+    fn mark(&mut self, event: &Witness) {
+        if self.done[event.thread.0 as usize] == event.at
+            && let Some(last) = self.stretches.last_mut()
+            && last.thread == event.thread
+        {
+            last.stopped_at = event.pc;
+        }
+    }
+
     fn advance(&mut self, thread: ThreadId, to: u64) {
         let from = self.done[thread.0 as usize];
         if to <= from {
@@ -254,7 +267,7 @@ impl<'a> Loom<'a> {
         }
         self.done[thread.0 as usize] = to;
         match self.stretches.last_mut() {
-            Some(last) if last.thread == thread => (last.to, last.stopped_at) = (to, Pc(0)),
+            Some(last) if last.thread == thread && last.stopped_at == Pc(0) => last.to = to,
             _ => self.stretches.push(Stretch { thread, from, to, stopped_at: Pc(0) }),
         }
     }

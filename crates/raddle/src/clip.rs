@@ -35,6 +35,7 @@ pub(crate) struct Kept<'a> {
     pub(crate) launch: &'a Launch,
     pub(crate) plan: &'a Plan,
     pub(crate) execution: &'a Execution,
+    pub(crate) anomaly: Option<serde_json::Value>,
 }
 
 /// Writes the clip and gives the command that replays it; none if the run is not worth it.
@@ -80,7 +81,7 @@ pub(crate) fn keep(path: &Path, kept: &Kept<'_>, expected: &Expected) -> Result<
         },
         modules: modules(&execution.run, schedule),
         expect,
-        anomaly: None,
+        anomaly: kept.anomaly.clone(),
         schedule: schedule.clone(),
     };
     clip.write(path)?;

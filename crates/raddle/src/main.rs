@@ -3,6 +3,7 @@
 mod args;
 mod target;
 mod runtime;
+mod hunt;
 mod run;
 mod verify;
 mod record;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> Result<Exit> {
     match command {
+        Command::Hunt(args) => hunt::hunt(args),
         Command::Run(args) => run::run(args),
         Command::Record(args) => record::record(args),
         Command::Trace(command) => trace::trace(command),

@@ -45,11 +45,45 @@ pub(crate) fn attempt(
     // Where a thread waits decides what it has seen; for these that makes two anomalies of one.
     let wanted = if anomaly.kind == AnomalyKind::Order { 2 } else { 1 };
     let (mut n_feasible, mut left) = (0, None);
-    for (way, schedule) in schedules(&base.model, anomaly, &base.execution.run) {
+    let found = schedules(&base.model, anomaly, &base.execution.run);
+    if found.is_empty() && std::env::var_os("RADDLE_DEBUG_ATTEMPTS").is_some() {
+        eprintln!("-- no schedule: {} {}", anomaly.kind.as_str(), anomaly.pattern);
+    }
+    for (way, schedule) in found {
         let order = Order::Follow { schedule, strict: false, after: Policy::Rr };
         let plan = Plan { order, cpu, ..base.plan.clone() };
         let judged = team.execute(&plan, Delivery::Schedule)?;
         let followed = judged.execution.outcome.left.is_none();
+        if std::env::var_os("RADDLE_DEBUG_ATTEMPTS").is_some() {
+            let site = |w: &raddle_analysis::witness::Witness| {
+                format!(
+                    "T{} {:?}@{} {}",
+                    w.thread.0,
+                    w.deed,
+                    w.at,
+                    raddle_report::symbols::name::Namer::new(&base.execution.run).site(w.pc)
+                )
+            };
+            eprintln!(
+                "-- {} {} rank {} followed {followed} left {:?} end {}",
+                anomaly.kind.as_str(),
+                anomaly.pattern,
+                anomaly.rank,
+                judged.execution.outcome.left,
+                judged.execution.outcome.end
+            );
+            for w in &anomaly.ways[way] {
+                eprintln!("     {}", site(w));
+            }
+            if let Order::Follow { schedule, .. } = &plan.order {
+                for s in &schedule.steps {
+                    eprintln!("       {s}");
+                }
+            }
+            for s in &base.model.skeleton.stretches {
+                eprintln!("         base T{} {}..{}", s.thread.0, s.from, s.to);
+            }
+        }
         match judged.verdict {
             Verdict::Fail(_) => {
                 return Ok(Attempt::Failing { judged: Box::new(judged), followed, way });

@@ -7,7 +7,7 @@
 
 use core::sync::atomic::Ordering;
 
-use raddle_trace::control::{Ending, FollowStep};
+use raddle_trace::control::{Ending, FollowStep, LEFT};
 use raddle_trace::id::Site;
 use raddle_trace::record::Switch;
 
@@ -206,9 +206,6 @@ impl Sched {
     /// The schedule does not fit the run at this point.
     fn diverge(&self, thread: u32, pc: u64, step: Step) {
         let Some(follow) = &self.follow else { return };
-        if !follow.strict {
-            return;
-        }
         let control = shared::control();
         control.thread.store(thread, Ordering::Relaxed);
         control.pc.store(pc, Ordering::Relaxed);
@@ -219,7 +216,10 @@ impl Sched {
         control.step.store(follow.at.saturating_sub(1), Ordering::Relaxed);
         control.expected_site.store(step.site.0, Ordering::Relaxed);
         control.seen_site.store(modules::site(pc).0, Ordering::Relaxed);
-        shared::fail(Ending::Diverged, b"");
-        sys::exit_group(crate::die::STATUS);
+        if follow.strict {
+            shared::fail(Ending::Diverged, b"");
+            sys::exit_group(crate::die::STATUS);
+        }
+        shared::flag(LEFT);
     }
 }
