@@ -153,9 +153,11 @@ fn check(extension: &str) {
 struct Digest {
     n: u64,
     hash: u64,
-    /// Of all but the switches: one who follows a schedule may stop for other reasons.
+    /// Of all but the switches, since one who follows a schedule may stop for other reasons, and
+    /// the fences, which are no steps: a thread that was seen to spin stopped before one, and one
+    /// that follows stops at its next step, behind it.
     events: u64,
-    in_switch: bool,
+    passed_over: bool,
 }
 
 impl Sink for Digest {
@@ -167,12 +169,12 @@ impl Sink for Digest {
         for record in records {
             self.n += 1;
             self.hash = hashed(self.hash, record);
-            self.in_switch = match record.kind() {
-                Some(Kind::Switch) => true,
-                Some(Kind::More) => self.in_switch,
+            self.passed_over = match record.kind() {
+                Some(Kind::Switch | Kind::Fence) => true,
+                Some(Kind::More) => self.passed_over,
                 _ => false,
             };
-            if !self.in_switch {
+            if !self.passed_over {
                 self.events = hashed(self.events, record);
             }
         }
