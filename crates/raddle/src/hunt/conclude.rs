@@ -7,6 +7,9 @@ use std::time::Duration;
 use anyhow::Result;
 use raddle_analysis::accesses::Unit;
 use raddle_analysis::anomaly::{Anomaly, AnomalyKind};
+use raddle_analysis::observed::Observed;
+use raddle_analysis::witness::Deed;
+use raddle_report::symbols::name::Namer;
 use raddle_trace::control::Policy;
 use raddle_trace::file::{Trace, Writer};
 use raddle_trial::verdict::{FailureKind, Verdict};
@@ -17,7 +20,7 @@ use super::campaign::{Campaign, Fault, Hit, Source};
 use super::cause::cause;
 use super::finding::{self, Finding, Told};
 use super::minimize::minimize;
-use super::team::{Judged, Team};
+use super::team::Judged;
 use crate::clip::{self, Kept};
 use crate::explain::explain;
 
@@ -78,50 +81,29 @@ fn of_fault(
         (hit.source.map_or(90, |source| telling(campaign, source, is_deadlock)), switches)
     };
     let Some(best) = fault.hits.iter().min_by_key(|hit| score(hit)) else { return Ok(None) };
-    let team = Team::new(
-        campaign.team.launch.clone(),
-        campaign.team.expected.clone(),
-        Some(campaign.team.n_jobs() as u64),
-        RUNS_MAX,
-        TIME_MAX,
-    );
+    let predicted = best.source.filter(|source| explains(campaign, *source, is_deadlock));
     let minimized = match context.minimizes {
-        true => minimize(&team, &best.plan, &best.judged, &fault.signature)?,
+        true => {
+            let team = campaign.team.with_budget(RUNS_MAX, TIME_MAX);
+            minimize(&team, &best.plan, &best.judged, &fault.signature)?
+        }
         false => None,
     };
-    let judged = minimized.as_ref().unwrap_or(&best.judged);
+    let spare = campaign.spare_path("failing.trace");
+    let mut judged = minimized.as_ref().unwrap_or(&best.judged);
+    let mut observed = seen(campaign, judged, &best.plan, &spare)?;
+    if let Some(source) = predicted
+        && minimized.is_some()
+        && !shows(campaign, source, &observed)
+    {
+        // Fewer switches, but another story.
+        judged = &best.judged;
+        observed = seen(campaign, judged, &best.plan, &spare)?;
+    }
     let Verdict::Fail(failure) = &judged.verdict else { return Ok(None) };
     let Some(schedule) = &judged.execution.schedule else { return Ok(None) };
-
-    // Once more, with a trace that tells what happened.
-    let order = Order::Follow { schedule: schedule.clone(), strict: false, after: Policy::Rr };
-    let plan = Plan { order, ..best.plan.clone() };
-    let spare = campaign.spare_path("failing.trace");
-    let mut writer = Writer::create(&spare)?;
-    let again = Team::new(
-        campaign.team.launch.clone(),
-        campaign.team.expected.clone(),
-        Some(1),
-        1,
-        TIME_MAX,
-    )
-    .execute(&plan, Delivery::Records(&mut writer))?;
-    writer.finish(&again.execution.run)?;
     let trace = Trace::open(&spare)?;
-    let (_, observed, _) = base::read(&trace)?;
-
     let told = told(judged, failure, &trace);
-    let predicted = best.source.filter(|source| source.followed).filter(|source| {
-        let anomaly = &campaign.bases[source.base].anomalies[source.anomaly];
-        match anomaly.kind {
-            AnomalyKind::Deadlock => is_deadlock,
-            AnomalyKind::MultiVariable => true,
-            AnomalyKind::Atomicity | AnomalyKind::Race | AnomalyKind::Order => {
-                is_sync(anomaly, source.way)
-                    || observed.sequences.contains_key(&finding::sites(anomaly, source.way))
-            }
-        }
-    });
     let (kind, pattern, accesses) = match predicted {
         Some(source) => {
             let base = &campaign.bases[source.base];
@@ -130,13 +112,17 @@ fn of_fault(
             let accesses = finding::named(&Trace::open(&base.path)?, &events);
             (anomaly.kind.as_str(), anomaly.pattern.clone(), accesses)
         }
-        None => match cause(&observed, &campaign.passing).filter(|_| !is_deadlock) {
+        None if is_deadlock => ("deadlock", String::new(), waiting(judged, &trace)),
+        None => match cause(&observed, &campaign.passing, trace.run()) {
             Some(events) => {
-                let kind = if events.len() == 3 { "atomicity" } else { "race" };
+                let kind = match events.len() {
+                    3 => "atomicity",
+                    _ if events.iter().any(|event| event.deed == Deed::Free) => "order",
+                    _ => "race",
+                };
                 let accesses = finding::named(&trace, &finding::of_seen(&events));
                 (kind, finding::pattern_of(&events), accesses)
             }
-            None if is_deadlock => ("deadlock", String::new(), waiting(judged, &trace)),
             None => ("failure", String::new(), Vec::new()),
         },
     };
@@ -157,6 +143,44 @@ fn of_fault(
     Ok(Some(finding))
 }
 
+/// The run once more, with a trace that tells what happened.
+fn seen(campaign: &Campaign<'_>, judged: &Judged, plan: &Plan, path: &Path) -> Result<Observed> {
+    let schedule = judged.execution.schedule.clone().unwrap_or_default();
+    let order = Order::Follow { schedule, strict: false, after: Policy::Rr };
+    let plan = Plan { order, ..plan.clone() };
+    let mut writer = Writer::create(path)?;
+    let team = campaign.team.with_budget(1, TIME_MAX);
+    let again = team.execute(&plan, Delivery::Records(&mut writer))?;
+    writer.finish(&again.execution.run)?;
+    let (_, observed, _) = base::read(&Trace::open(path)?)?;
+    Ok(observed)
+}
+
+/// Whether the accesses of an anomaly came in its order in a run.
+fn shows(campaign: &Campaign<'_>, source: Source, observed: &Observed) -> bool {
+    let anomaly = &campaign.bases[source.base].anomalies[source.anomaly];
+    match anomaly.kind {
+        AnomalyKind::Deadlock | AnomalyKind::MultiVariable => true,
+        AnomalyKind::Atomicity | AnomalyKind::Race | AnomalyKind::Order => {
+            is_sync(anomaly, source.way)
+                || observed.sequences.contains_key(&finding::sites(anomaly, source.way))
+        }
+    }
+}
+
+/// Whether an anomaly that was made to happen can be the cause of such a failure.
+fn explains(campaign: &Campaign<'_>, source: Source, is_deadlock: bool) -> bool {
+    let anomaly = &campaign.bases[source.base].anomalies[source.anomaly];
+    let fits = match anomaly.kind {
+        AnomalyKind::Deadlock => is_deadlock,
+        // Threads that wait for each other are best told by where they wait, unless it is
+        // for a wake-up that came too early.
+        _ if is_deadlock => is_sync(anomaly, source.way),
+        _ => true,
+    };
+    source.followed && fits
+}
+
 fn kind(hit: &Hit) -> Option<FailureKind> {
     match &hit.judged.verdict {
         Verdict::Fail(failure) => Some(failure.kind),
@@ -166,30 +190,32 @@ fn kind(hit: &Hit) -> Option<FailureKind> {
 
 /// How well an anomaly explains a failure: the less the better.
 fn telling(campaign: &Campaign<'_>, source: Source, is_deadlock: bool) -> u32 {
-    let anomaly = &campaign.bases[source.base].anomalies[source.anomaly];
+    let base = &campaign.bases[source.base];
+    let anomaly = &base.anomalies[source.anomaly];
+    let events = &anomaly.ways[source.way];
+    let ends = events.iter().any(|event| matches!(event.deed, Deed::Free | Deed::Destroy));
     let own = match (anomaly.kind, anomaly.unit) {
         (AnomalyKind::Deadlock, _) if is_deadlock => 0,
         (AnomalyKind::Deadlock, _) => 60,
-        (AnomalyKind::Order, _) if is_sync(anomaly, source.way) => {
-            if is_deadlock {
-                5
-            } else {
-                12
-            }
-        }
+        (AnomalyKind::Order, _) if is_deadlock && is_sync(anomaly, source.way) => 5,
+        (AnomalyKind::Order, _) if ends => 8,
         (AnomalyKind::Atomicity, Unit::Section | Unit::Activation) => 10,
-        (AnomalyKind::Order, _) => 20,
-        (AnomalyKind::MultiVariable, Unit::Section | Unit::Activation) => 25,
-        (AnomalyKind::Atomicity, Unit::Caller) => 22,
-        (AnomalyKind::Race, _) => 30,
-        (AnomalyKind::Atomicity | AnomalyKind::MultiVariable, _) => 35,
+        (AnomalyKind::Atomicity, Unit::Caller) => 12,
+        (AnomalyKind::Order, _) if anomaly.rank <= 4 => 14,
+        (AnomalyKind::MultiVariable, Unit::Section | Unit::Activation) => 16,
+        (AnomalyKind::MultiVariable, Unit::Caller) => 18,
+        (AnomalyKind::Order, _) => 24,
+        (AnomalyKind::Race, _) => 26,
+        (AnomalyKind::Atomicity | AnomalyKind::MultiVariable, Unit::Thread) => 30,
     };
-    own + if source.followed { 0 } else { 50 }
+    let namer = Namer::new(&base.execution.run);
+    let foreign = events.iter().any(|event| namer.site(event.pc).own_frame().is_none());
+    own + if foreign { 15 } else { 0 } + if source.followed { 0 } else { 50 }
 }
 
 /// Whether an anomaly is about synchronization objects.
 fn is_sync(anomaly: &Anomaly, way: usize) -> bool {
-    use raddle_analysis::witness::Deed::{Acquire, Destroy, Init, Signal, Wait};
+    use Deed::{Acquire, Destroy, Init, Signal, Wait};
     anomaly.ways[way]
         .iter()
         .any(|event| matches!(event.deed, Acquire | Destroy | Init | Signal | Wait))

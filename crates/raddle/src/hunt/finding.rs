@@ -115,7 +115,15 @@ pub(crate) fn of_waiting(threads: &[ThreadAt]) -> Vec<Unnamed> {
         seq: u64::MAX,
         locks: Vec::new(),
     };
-    threads.iter().filter(waits).map(unnamed).collect()
+    // Where what they wait for was taken, then where they wait for it.
+    let held = |at: &ThreadAt| {
+        let (thread, pc) = at.holder.filter(|(_, pc)| *pc != Pc(0))?;
+        Some(Unnamed { thread, pc, deed: Deed::Acquire, ..unnamed(at) })
+    };
+    let waiting: Vec<_> = threads.iter().filter(waits).collect();
+    let mut events: Vec<_> = waiting.iter().filter_map(|at| held(at)).collect();
+    events.extend(waiting.iter().map(|at| unnamed(at)));
+    events
 }
 
 /// Names for events, by the trace that they are from.

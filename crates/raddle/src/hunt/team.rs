@@ -50,6 +50,12 @@ impl Team {
         }
     }
 
+    /// The same, with another budget.
+    pub(crate) fn with_budget(&self, runs_max: usize, time_max: Duration) -> Self {
+        let (launch, expected) = (self.launch.clone(), self.expected.clone());
+        Self::new(launch, expected, Some(self.n_jobs as u64), runs_max, time_max)
+    }
+
     /// Executions so far.
     pub(crate) fn n_runs(&self) -> usize {
         self.n_runs.load(Ordering::Relaxed)
