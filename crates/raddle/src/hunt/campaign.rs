@@ -128,6 +128,9 @@ impl<'a> Campaign<'a> {
 
     /// Goes on from the first base run until the end.
     pub(crate) fn go_on(&mut self, first: Base) -> Result<()> {
+        // A run that takes so much longer than the first one has no end.
+        let longest = first.execution.outcome.wall * TIMES_MAX + GRACE;
+        self.team.set_timeout(longest);
         let cheap = first.model.n_events <= EVENTS_CHEAP;
         let n_steps = first.execution.outcome.n_steps;
         self.add_base(first);
@@ -311,6 +314,9 @@ impl<'a> Campaign<'a> {
     }
 }
 
+/// How much longer than the first run another one may take.
+const TIMES_MAX: u32 = 50;
+const GRACE: Duration = Duration::from_secs(1);
 /// How much more is done once something is found.
 const RUNS_BEHIND: usize = 300;
 const TIME_BEHIND: Duration = Duration::from_secs(8);

@@ -198,7 +198,8 @@ fn telling(campaign: &Campaign<'_>, source: Source, is_deadlock: bool) -> u32 {
         (AnomalyKind::Deadlock, _) if is_deadlock => 0,
         (AnomalyKind::Deadlock, _) => 60,
         (AnomalyKind::Order, _) if is_deadlock && is_sync(anomaly, source.way) => 5,
-        (AnomalyKind::Order, _) if ends => 8,
+        // An end in the middle is what another violation leads to, if there is one.
+        (AnomalyKind::Atomicity | AnomalyKind::Order, _) if ends => 13,
         (AnomalyKind::Atomicity, Unit::Section | Unit::Activation) => 10,
         (AnomalyKind::Atomicity, Unit::Caller) => 12,
         (AnomalyKind::Order, _) if anomaly.rank <= 4 => 14,

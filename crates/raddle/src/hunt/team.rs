@@ -1,7 +1,7 @@
 //! Runs at the same time, one per processor.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -19,6 +19,7 @@ pub(crate) struct Team {
     start: Instant,
     time_max: Duration,
     interrupted: AtomicBool,
+    timeout_ms: AtomicU64,
 }
 
 /// What came of one execution.
@@ -47,12 +48,26 @@ impl Team {
             start: Instant::now(),
             time_max,
             interrupted: AtomicBool::new(false),
+            timeout_ms: AtomicU64::new(u64::MAX),
         }
+    }
+
+    /// From now on a run is given up after so long, if not sooner.
+    pub(crate) fn set_timeout(&self, timeout: Duration) {
+        let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        self.timeout_ms.store(ms, Ordering::Relaxed);
+    }
+
+    /// The target as it is started now.
+    fn launch(&self) -> Launch {
+        let shorter = Duration::from_millis(self.timeout_ms.load(Ordering::Relaxed));
+        let timeout = Some(self.launch.timeout.map_or(shorter, |given| given.min(shorter)));
+        Launch { timeout, ..self.launch.clone() }
     }
 
     /// The same, with another budget.
     pub(crate) fn with_budget(&self, runs_max: usize, time_max: Duration) -> Self {
-        let (launch, expected) = (self.launch.clone(), self.expected.clone());
+        let (launch, expected) = (self.launch(), self.expected.clone());
         Self::new(launch, expected, Some(self.n_jobs as u64), runs_max, time_max)
     }
 
@@ -84,7 +99,7 @@ impl Team {
     /// One execution, judged.
     pub(crate) fn execute(&self, plan: &Plan, delivery: Delivery<'_>) -> Result<Judged> {
         self.n_runs.fetch_add(1, Ordering::Relaxed);
-        let execution = execute(&self.launch, plan, delivery)?;
+        let execution = execute(&self.launch(), plan, delivery)?;
         if execution.outcome.end == End::Interrupted {
             self.interrupted.store(true, Ordering::Relaxed);
         }
