@@ -9,7 +9,6 @@ use raddle_trace::control::Policy;
 use raddle_trace::id::{Pc, Site};
 use raddle_trace::run::Run;
 use raddle_trace::schedule::{Schedule, Step};
-use raddle_trial::outcome::Divergence;
 use raddle_trial::verdict::Verdict;
 use raddle_trial::{Delivery, Order, Plan};
 
@@ -26,13 +25,15 @@ pub(crate) enum Attempt {
         judged: Box<Judged>,
         /// The schedule was followed to its end before.
         followed: bool,
+        /// Threads went on one by one behind it, so that nothing else was broken.
+        alone: bool,
         /// Which of the anomaly's ways it was.
         way: usize,
     },
     /// It happened, and nothing came of it.
     Benign,
-    /// No schedule could be followed to its end; where the last one was left, if there was any.
-    Infeasible(Option<Divergence>),
+    /// No schedule could be followed to its end.
+    Infeasible,
 }
 
 /// Tries to make an anomaly of a base run happen.
@@ -44,59 +45,33 @@ pub(crate) fn attempt(
 ) -> Result<Attempt> {
     // Where a thread waits decides what it has seen; for these that makes two anomalies of one.
     let wanted = if anomaly.kind == AnomalyKind::Order { 2 } else { 1 };
-    let (mut n_feasible, mut left) = (0, None);
-    let found = schedules(&base.model, anomaly, &base.execution.run);
-    if found.is_empty() && std::env::var_os("RADDLE_DEBUG_ATTEMPTS").is_some() {
-        eprintln!("-- no schedule: {} {}", anomaly.kind.as_str(), anomaly.pattern);
-    }
-    for (way, schedule) in found {
-        let order = Order::Follow { schedule, strict: false, after: Policy::Rr };
-        let plan = Plan { order, cpu, ..base.plan.clone() };
-        let judged = team.execute(&plan, Delivery::Schedule)?;
-        let followed = judged.execution.outcome.left.is_none();
-        if std::env::var_os("RADDLE_DEBUG_ATTEMPTS").is_some() {
-            let site = |w: &raddle_analysis::witness::Witness| {
-                format!(
-                    "T{} {:?}@{} {}",
-                    w.thread.0,
-                    w.deed,
-                    w.at,
-                    raddle_report::symbols::name::Namer::new(&base.execution.run).site(w.pc)
-                )
-            };
-            eprintln!(
-                "-- {} {} rank {} followed {followed} left {:?} end {}",
-                anomaly.kind.as_str(),
-                anomaly.pattern,
-                anomaly.rank,
-                judged.execution.outcome.left,
-                judged.execution.outcome.end
-            );
-            for w in &anomaly.ways[way] {
-                eprintln!("     {}", site(w));
-            }
-            if let Order::Follow { schedule, .. } = &plan.order {
-                for s in &schedule.steps {
-                    eprintln!("       {s}");
+    let mut n_feasible = 0;
+    for (way, schedule) in schedules(&base.model, anomaly, &base.execution.run) {
+        for after in AFTER {
+            let order = Order::Follow { schedule: schedule.clone(), strict: false, after };
+            let plan = Plan { order, cpu, ..base.plan.clone() };
+            let judged = team.execute(&plan, Delivery::Schedule)?;
+            let followed = judged.execution.outcome.left.is_none();
+            match judged.verdict {
+                Verdict::Fail(_) => {
+                    let (judged, alone) = (Box::new(judged), after == Policy::Rr);
+                    return Ok(Attempt::Failing { judged, followed, alone, way });
                 }
+                Verdict::Pass if followed => n_feasible += usize::from(after == Policy::Rr),
+                // It would be left at the same place again.
+                Verdict::Pass | Verdict::Unjudged => break,
             }
-            for s in &base.model.skeleton.stretches {
-                eprintln!("         base T{} {}..{}", s.thread.0, s.from, s.to);
-            }
-        }
-        match judged.verdict {
-            Verdict::Fail(_) => {
-                return Ok(Attempt::Failing { judged: Box::new(judged), followed, way });
-            }
-            Verdict::Pass if followed => n_feasible += 1,
-            Verdict::Pass | Verdict::Unjudged => left = judged.execution.outcome.left,
         }
         if n_feasible == wanted || team.is_over() {
             break;
         }
     }
-    Ok(if n_feasible > 0 { Attempt::Benign } else { Attempt::Infeasible(left) })
+    Ok(if n_feasible > 0 { Attempt::Benign } else { Attempt::Infeasible })
 }
+
+/// How threads go on behind the anomaly: one by one, and mixed, since some damage shows
+/// only while both are at it.
+const AFTER: [Policy; 3] = [Policy::Rr, Policy::Pos, Policy::Random];
 
 /// The schedules for an anomaly, each with the number of its way, different from each other.
 pub(crate) fn schedules(model: &Model, anomaly: &Anomaly, run: &Run) -> Vec<(usize, Schedule)> {

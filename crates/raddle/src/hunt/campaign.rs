@@ -82,6 +82,7 @@ pub(crate) struct Source {
     pub(crate) anomaly: usize,
     pub(crate) way: usize,
     pub(crate) followed: bool,
+    pub(crate) alone: bool,
 }
 
 /// Counts, in PENELOPE's terms.
@@ -170,10 +171,10 @@ impl<'a> Campaign<'a> {
         })?;
         for (&(_, base, anomaly), result) in batch.iter().zip(results) {
             match result {
-                Some(Attempt::Failing { judged, followed, way }) => {
+                Some(Attempt::Failing { judged, followed, alone, way }) => {
                     self.tally.failing += 1;
                     self.tally.feasible += usize::from(followed);
-                    let source = Some(Source { base, anomaly, way, followed });
+                    let source = Some(Source { base, anomaly, way, followed, alone });
                     let plan = self.bases[base].plan.clone();
                     self.fault(Hit { judged: *judged, plan, source });
                 }
@@ -181,7 +182,7 @@ impl<'a> Campaign<'a> {
                     self.tally.feasible += 1;
                     self.tally.harmless.push((base, anomaly, "benign"));
                 }
-                Some(Attempt::Infeasible(_)) => {
+                Some(Attempt::Infeasible) => {
                     self.tally.infeasible += 1;
                     self.tally.harmless.push((base, anomaly, "infeasible"));
                 }

@@ -1,6 +1,7 @@
 //! From failing runs to findings: the best run of each failure, with as few switches as
 //! possible, its cause, and its clip.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,10 +9,13 @@ use anyhow::Result;
 use raddle_analysis::accesses::Unit;
 use raddle_analysis::anomaly::{Anomaly, AnomalyKind};
 use raddle_analysis::observed::Observed;
+use raddle_analysis::sharing::GRANULE_BITS;
 use raddle_analysis::witness::Deed;
 use raddle_report::symbols::name::Namer;
 use raddle_trace::control::Policy;
+use raddle_trace::event::Op;
 use raddle_trace::file::{Trace, Writer};
+use raddle_trace::id::ThreadId;
 use raddle_trial::verdict::{FailureKind, Verdict};
 use raddle_trial::{Delivery, Order, Plan};
 
@@ -31,9 +35,11 @@ const TIME_MAX: Duration = Duration::from_secs(6);
 /// All findings, failing ones first, then by how few switches they need.
 pub(crate) fn conclude(campaign: &Campaign<'_>, context: &Context<'_>) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
+    let namer = campaign.bases.first().map(|base| Namer::new(&base.execution.run));
+    let Some(namer) = namer else { return Ok(findings) };
     for (number, fault) in campaign.faults.iter().enumerate() {
         let path = context.output.join(format!("{}-{}.clip", context.name, number + 1));
-        if let Some(finding) = of_fault(campaign, context, fault, &path)? {
+        if let Some(finding) = of_fault(campaign, context, &namer, fault, &path)? {
             findings.push(finding);
         }
     }
@@ -72,13 +78,28 @@ pub(crate) struct Context<'a> {
 fn of_fault(
     campaign: &Campaign<'_>,
     context: &Context<'_>,
+    namer: &Namer,
     fault: &Fault,
     path: &Path,
 ) -> Result<Option<Finding>> {
     let is_deadlock = fault.hits.iter().any(|hit| kind(hit) == Some(FailureKind::Deadlock));
+    let spare = campaign.spare_path("failing.trace");
+    let switches =
+        |hit: &Hit| hit.judged.execution.schedule.as_ref().map_or(usize::MAX, |s| s.n_runs());
+    let Some(shortest) = fault.hits.iter().min_by_key(|hit| switches(hit)) else {
+        return Ok(None);
+    };
+    seen(campaign, &shortest.judged, &shortest.plan, &spare)?;
+    let last = last_reads(&Trace::open(&spare)?, &shortest.judged);
     let score = |hit: &Hit| {
-        let switches = hit.judged.execution.schedule.as_ref().map_or(usize::MAX, |s| s.n_runs());
-        (hit.source.map_or(90, |source| telling(campaign, source, is_deadlock)), switches)
+        let source = hit.source.map_or((1, 90), |source| {
+            let anomaly = &campaign.bases[source.base].anomalies[source.anomaly];
+            let events = &anomaly.ways[source.way];
+            let near = events.iter().any(|event| last.contains(&(event.addr.0 >> GRANULE_BITS)));
+            let far = u32::from(!near && !is_deadlock);
+            (far, telling(campaign, namer, source, is_deadlock))
+        });
+        (source, switches(hit))
     };
     let Some(best) = fault.hits.iter().min_by_key(|hit| score(hit)) else { return Ok(None) };
     let predicted = best.source.filter(|source| explains(campaign, *source, is_deadlock));
@@ -89,7 +110,6 @@ fn of_fault(
         }
         false => None,
     };
-    let spare = campaign.spare_path("failing.trace");
     let mut judged = minimized.as_ref().unwrap_or(&best.judged);
     let mut observed = seen(campaign, judged, &best.plan, &spare)?;
     if let Some(source) = predicted
@@ -143,6 +163,31 @@ fn of_fault(
     Ok(Some(finding))
 }
 
+/// What the thread that failed had read last: what it failed on is most often among it.
+fn last_reads(trace: &Trace, judged: &Judged) -> VecDeque<u64> {
+    let outcome = &judged.execution.outcome;
+    let thread = outcome.end.place().map_or(ThreadId(0), |place| place.thread);
+    let mut last = VecDeque::new();
+    // A trace that cannot be read further has told all that it can.
+    for event in trace.events().map_while(Result::ok).filter(|event| event.thread == thread) {
+        let addr = match event.op {
+            Op::Read(access) => access.addr,
+            Op::Atomic(atomic) => atomic.addr,
+            _ => continue,
+        };
+        let granule = addr.0 >> GRANULE_BITS;
+        last.retain(|&other| other != granule);
+        last.push_back(granule);
+        if last.len() > READS_MAX {
+            last.pop_front();
+        }
+    }
+    last
+}
+
+/// How many of them.
+const READS_MAX: usize = 6;
+
 /// The run once more, with a trace that tells what happened.
 fn seen(campaign: &Campaign<'_>, judged: &Judged, plan: &Plan, path: &Path) -> Result<Observed> {
     let schedule = judged.execution.schedule.clone().unwrap_or_default();
@@ -189,7 +234,7 @@ fn kind(hit: &Hit) -> Option<FailureKind> {
 }
 
 /// How well an anomaly explains a failure: the less the better.
-fn telling(campaign: &Campaign<'_>, source: Source, is_deadlock: bool) -> u32 {
+fn telling(campaign: &Campaign<'_>, namer: &Namer, source: Source, is_deadlock: bool) -> u32 {
     let base = &campaign.bases[source.base];
     let anomaly = &base.anomalies[source.anomaly];
     let events = &anomaly.ways[source.way];
@@ -209,9 +254,9 @@ fn telling(campaign: &Campaign<'_>, source: Source, is_deadlock: bool) -> u32 {
         (AnomalyKind::Race, _) => 26,
         (AnomalyKind::Atomicity | AnomalyKind::MultiVariable, Unit::Thread) => 30,
     };
-    let namer = Namer::new(&base.execution.run);
     let foreign = events.iter().any(|event| namer.site(event.pc).own_frame().is_none());
-    own + if foreign { 15 } else { 0 } + if source.followed { 0 } else { 50 }
+    let doubts = [(foreign, 15), (!source.alone, 9), (!source.followed, 50)];
+    own + doubts.iter().map(|&(doubt, weight)| if doubt { weight } else { 0 }).sum::<u32>()
 }
 
 /// Whether an anomaly is about synchronization objects.
