@@ -25,6 +25,10 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run a program once under control and record all that it does
     Record(RecordArgs),
+    /// Tell what a trace implies that could go wrong, without executing anything
+    Predict(PredictArgs),
+    /// Make a clip show the same failure with fewer context switches
+    Minimize(MinimizeArgs),
     /// Look at a trace
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -253,6 +257,39 @@ pub(crate) struct ReplayArgs {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PredictArgs {
+    /// The trace
+    pub(crate) trace: PathBuf,
+    /// Patterns to look for beside those that raddle knows
+    #[arg(long, value_name = "FILE")]
+    pub(crate) patterns: Option<PathBuf>,
+    /// How many anomalies to show, the most promising first [default: 50, with --json all]
+    #[arg(long, value_name = "N", value_parser = number)]
+    pub(crate) count: Option<u64>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MinimizeArgs {
+    /// The clip
+    pub(crate) clip: PathBuf,
+    /// Where the smaller clip goes [default: in the place of the clip]
+    #[arg(short, long, value_name = "CLIP")]
+    pub(crate) output: Option<PathBuf>,
+    /// At most so many executions
+    #[arg(long, value_name = "N", default_value = "2000", value_parser = positive)]
+    pub(crate) runs: u64,
+    /// At most so long
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub(crate) time: f64,
+    /// How many executions at the same time [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) jobs: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -120,7 +120,7 @@ pub(crate) fn outcome(execution: &Execution, verdict: &Verdict) -> Option<Outcom
 }
 
 /// The modules that a schedule's sites are in.
-fn modules(run: &Run, schedule: &Schedule) -> Vec<Module> {
+pub(crate) fn modules(run: &Run, schedule: &Schedule) -> Vec<Module> {
     let is_meant = |path: &str| {
         schedule.steps.iter().any(|step| match step {
             Step::Run { site, .. } => Site::new(path.as_bytes(), site.offset()) == *site,

@@ -1,7 +1,7 @@
 //! From failing runs to findings: the best run of each failure, with as few switches as
 //! possible, its cause, and its clip.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::time::Duration;
 
@@ -44,26 +44,43 @@ pub(crate) fn conclude(campaign: &Campaign<'_>, context: &Context<'_>) -> Result
         }
     }
     findings.sort_by_key(|finding| (finding.clip.is_none(), finding.n_switches));
-    for &(at, number, verdict) in &campaign.tally.harmless {
-        if findings.len() >= context.findings_max {
-            break;
-        }
-        let base = &campaign.bases[at];
-        let anomaly = &base.anomalies[number];
-        let trace = Trace::open(&base.path)?;
-        let accesses = finding::named(&trace, &finding::of_anomaly(&base.model, &anomaly.ways[0]));
-        findings.push(Finding {
-            kind: anomaly.kind.as_str(),
-            pattern: anomaly.pattern.clone(),
-            variable: Finding::variables(&accesses),
-            accesses,
-            verdict,
-            failure: None,
-            clip: None,
-            n_switches: 0,
-        });
-    }
+    harmless(campaign, context, &mut findings)?;
     Ok(findings)
+}
+
+/// Adds the anomalies that did no harm, with the traces read once each.
+fn harmless(
+    campaign: &Campaign<'_>,
+    context: &Context<'_>,
+    findings: &mut Vec<Finding>,
+) -> Result<()> {
+    let room = context.findings_max.saturating_sub(findings.len());
+    let mut by_base: BTreeMap<usize, Vec<(usize, &'static str)>> = BTreeMap::new();
+    for &(base, number, verdict) in campaign.tally.harmless.iter().take(room) {
+        by_base.entry(base).or_default().push((number, verdict));
+    }
+    for (base, anomalies) in by_base {
+        let base = &campaign.bases[base];
+        let events: Vec<_> = anomalies
+            .iter()
+            .map(|&(number, _)| finding::of_anomaly(&base.model, &base.anomalies[number].ways[0]))
+            .collect();
+        let named = finding::all_named(&Trace::open(&base.path)?, &events);
+        for ((number, verdict), accesses) in anomalies.into_iter().zip(named) {
+            let anomaly = &base.anomalies[number];
+            findings.push(Finding {
+                kind: anomaly.kind.as_str(),
+                pattern: anomaly.pattern.clone(),
+                variable: Finding::variables(&accesses),
+                accesses,
+                verdict,
+                failure: None,
+                clip: None,
+                n_switches: 0,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// What clips and output need to know.

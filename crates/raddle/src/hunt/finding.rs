@@ -6,12 +6,13 @@ use raddle_analysis::anomaly::Anomaly;
 use raddle_analysis::observed::Seen;
 use raddle_analysis::scan::Model;
 use raddle_analysis::witness::{Deed, Witness};
-use raddle_report::symbols::name::{Namer, Place};
+use raddle_report::symbols::name::Namer;
 use raddle_report::symbols::site::Frame;
 use raddle_trace::control::State;
 use raddle_trace::file::Trace;
 use raddle_trace::id::{Addr, Pc, ThreadId};
 use raddle_trial::outcome::ThreadAt;
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 /// One finding.
@@ -128,33 +129,41 @@ pub(crate) fn of_waiting(threads: &[ThreadAt]) -> Vec<Unnamed> {
 
 /// Names for events, by the trace that they are from.
 pub(crate) fn named(trace: &Trace, events: &[Unnamed]) -> Vec<Access> {
+    all_named(trace, &[events.to_vec()]).remove(0)
+}
+
+/// Names for many groups of events, in one pass over their trace.
+pub(crate) fn all_named(trace: &Trace, groups: &[Vec<Unnamed>]) -> Vec<Vec<Access>> {
     let mut namer = Namer::new(trace.run());
-    let mut accesses: Vec<Option<Access>> = vec![None; events.len()];
-    let last = events.iter().map(|event| event.seq).max().unwrap_or(0);
+    let mut by_seq: FxHashMap<u64, Vec<(usize, usize)>> = FxHashMap::default();
+    for (group, events) in groups.iter().enumerate() {
+        for (at, event) in events.iter().enumerate() {
+            by_seq.entry(event.seq).or_default().push((group, at));
+        }
+    }
+    let last = by_seq.keys().copied().max().unwrap_or(0);
+    let mut found: FxHashMap<(usize, usize), Access> = FxHashMap::default();
     // A trace that cannot be read further has named all that it can.
-    for (seq, event) in (0..).zip(trace.events()).map_while(|(seq, event)| Some((seq, event.ok()?)))
-    {
-        if seq > last {
-            break;
-        }
+    for (seq, event) in (0..=last).zip(trace.events()) {
+        let Ok(event) = event else { break };
         namer.push(seq, &event);
-        for (at, unnamed) in events.iter().enumerate().filter(|(_, event)| event.seq == seq) {
-            accesses[at] = Some(name(&namer, unnamed));
+        for &(group, at) in by_seq.get(&seq).into_iter().flatten() {
+            found.insert((group, at), name(&namer, &groups[group][at]));
         }
     }
-    let mut threads: Vec<ThreadId> = Vec::new();
-    for event in events {
-        if !threads.contains(&event.thread) {
-            threads.push(event.thread);
-        }
-    }
-    let mut named = Vec::new();
-    for (event, access) in events.iter().zip(accesses) {
-        let mut access = access.unwrap_or_else(|| name(&namer, event));
-        access.role = threads.iter().position(|&t| t == event.thread).map_or(0, |at| at + 1);
-        named.push(access);
-    }
-    named
+    let group = |(group, events): (usize, &Vec<Unnamed>)| {
+        let mut threads: Vec<ThreadId> = Vec::new();
+        let role = |(at, event): (usize, &Unnamed)| {
+            let role = threads.iter().position(|&t| t == event.thread).unwrap_or_else(|| {
+                threads.push(event.thread);
+                threads.len() - 1
+            });
+            let access = found.remove(&(group, at)).unwrap_or_else(|| name(&namer, event));
+            Access { role: role + 1, ..access }
+        };
+        events.iter().enumerate().map(role).collect()
+    };
+    groups.iter().enumerate().map(group).collect()
 }
 
 fn name(namer: &Namer, event: &Unnamed) -> Access {
@@ -169,16 +178,12 @@ fn name(namer: &Namer, event: &Unnamed) -> Access {
         role: 0,
         thread: namer.thread(event.thread),
         deed: event.deed,
-        variable: variable(&place),
+        variable: place.to_string(),
         file: frame.short_file,
         line: frame.line,
         function: frame.function,
         locks: event.locks.iter().map(|&lock| namer.lock_place(lock).to_string()).collect(),
     }
-}
-
-fn variable(place: &Place) -> String {
-    place.to_string()
 }
 
 /// The innermost frame of the program's own code.

@@ -2,22 +2,22 @@
 //! what did go wrong, with clips.
 
 mod attempt;
-mod base;
+pub(crate) mod base;
 mod campaign;
 mod cause;
 mod conclude;
-mod failure;
-mod finding;
-mod minimize;
-mod team;
-mod tell;
+pub(crate) mod failure;
+pub(crate) mod finding;
+pub(crate) mod minimize;
+pub(crate) mod team;
+pub(crate) mod tell;
 
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use raddle_analysis::pattern;
+use raddle_analysis::pattern::{self, Pattern};
 use raddle_trace::file::Trace;
 use raddle_trial::verdict::Verdict;
 use raddle_trial::{End, Plan};
@@ -34,13 +34,12 @@ use crate::exit::Exit;
 use crate::explain::explain;
 use crate::{run, say, target, verify};
 
-pub(crate) fn hunt(args: HuntArgs) -> Result<Exit> {
-    let mut patterns = pattern::built_in();
-    if let Some(path) = &args.patterns {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        patterns.extend(pattern::parse(&text).with_context(|| path.display().to_string())?);
+pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
+    // A backtrace takes a Rust program longer than all that it does before.
+    if !args.target.env.iter().any(|(name, _)| name == BACKTRACE) {
+        args.target.env.push((BACKTRACE.into(), "0".into()));
     }
+    let patterns = patterns(args.patterns.as_deref())?;
     let expected = target::expected(&args.expected)?.unwrap_or_default();
     let (mut launch, program) = target::launch(&args.target)?;
     launch.timeout = target::timeout(args.target.timeout.unwrap_or(TIMEOUT));
@@ -99,6 +98,18 @@ pub(crate) fn hunt(args: HuntArgs) -> Result<Exit> {
     tell(&args, &campaign, &findings, repeats)
 }
 
+/// The patterns that raddle knows, and those of a file.
+pub(crate) fn patterns(file: Option<&Path>) -> Result<Vec<Pattern>> {
+    let mut patterns = pattern::built_in();
+    if let Some(path) = file {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        patterns.extend(pattern::parse(&text).with_context(|| path.display().to_string())?);
+    }
+    Ok(patterns)
+}
+
+const BACKTRACE: &str = "RUST_BACKTRACE";
 /// A program that does not end by itself is given up sooner than by `run`.
 const TIMEOUT: f64 = 10.0;
 /// More steps than this are a livelock.
