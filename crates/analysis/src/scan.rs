@@ -220,8 +220,14 @@ impl Scan {
             Op::Join(child) => {
                 let steps = self.threads.get(child.0 as usize).map_or(0, |state| state.steps);
                 self.after(thread, child, steps, false);
-                if let Some(gift) = self.ends.get(&child) {
-                    self.model.order.take(thread, gift);
+                // An imported trace does not say when a thread ends.
+                let gift = match self.ends.get(&child) {
+                    Some(gift) => Some(gift.clone()),
+                    None if steps > 0 => Some(self.model.order.give(child)),
+                    None => None,
+                };
+                if let Some(gift) = gift {
+                    self.model.order.take(thread, &gift);
                     let weak = self.model.weak.give(child);
                     self.model.weak.take(thread, &weak);
                 }

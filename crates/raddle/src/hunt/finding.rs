@@ -50,6 +50,8 @@ pub(crate) struct Access {
     pub(crate) file: Option<String>,
     pub(crate) line: Option<u32>,
     pub(crate) function: Option<String>,
+    /// File, line and function in words, or what else is known.
+    pub(crate) site: String,
     pub(crate) locks: Vec<String>,
 }
 
@@ -174,8 +176,10 @@ fn name(namer: &Namer, event: &Unnamed) -> Access {
     );
     let place =
         if is_object { namer.lock_place(event.addr) } else { namer.place(event.addr, event.bytes) };
+    let callers = namer.calls().callers(event.thread).iter().rev().copied();
     Access {
         role: 0,
+        site: namer.own_site(event.pc, callers),
         thread: namer.thread(event.thread),
         deed: event.deed,
         variable: place.to_string(),

@@ -26,8 +26,11 @@ pub(crate) fn finding(number: usize, finding: &Finding) -> String {
     let width = |of: fn(&Access) -> String| {
         finding.accesses.iter().map(|access| of(access).chars().count()).max().unwrap_or(0)
     };
-    let (threads, deeds, sites) =
-        (width(|a| a.thread.clone()), width(|a| deed(a.deed).to_owned()), width(site));
+    let (threads, deeds, sites) = (
+        width(|a| a.thread.clone()),
+        width(|a| deed(a.deed).to_owned()),
+        width(|a| a.site.clone()),
+    );
     let same_variable =
         finding.accesses.windows(2).all(|pair| pair[0].variable == pair[1].variable);
     for access in &finding.accesses {
@@ -40,7 +43,7 @@ pub(crate) fn finding(number: usize, finding: &Finding) -> String {
             "   {:threads$}  {:deeds$} {what}  {:sites$}{locks}",
             access.thread,
             deed(access.deed),
-            site(access),
+            access.site,
         );
         let _ = writeln!(text, "{}", line.trim_end());
     }
@@ -72,17 +75,6 @@ pub(crate) fn summary(tally: &Tally, n_runs: usize, seconds: f64) -> String {
          {}; {explored} orders explored",
         if untested > 0 { format!(", {untested} untested") } else { String::new() }
     )
-}
-
-fn site(access: &Access) -> String {
-    let mut text = access.file.clone().unwrap_or_else(|| "?".to_owned());
-    if let Some(line) = access.line {
-        let _ = write!(text, ":{line}");
-    }
-    if let Some(function) = &access.function {
-        let _ = write!(text, " in {function}");
-    }
-    text
 }
 
 fn deed(deed: Deed) -> &'static str {
