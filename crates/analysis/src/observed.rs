@@ -41,7 +41,6 @@ pub struct Observed {
     /// Where the turn was taken from a thread that could have gone on.
     pub preempted: Vec<(ThreadId, u64)>,
     places: FxHashMap<u64, Place>,
-    n_steps: FxHashMap<ThreadId, u64>,
     running: Option<ThreadId>,
     seq: u64,
 }
@@ -101,7 +100,6 @@ impl Observed {
             }
             _ => return,
         };
-        *self.n_steps.entry(thread).or_default() += 1;
         let last = seen.addr.0.saturating_add(seen.bytes.max(1) - 1) >> GRANULE_BITS;
         for granule in seen.addr.0 >> GRANULE_BITS..=last {
             if sharing.is_shared(granule) {

@@ -11,7 +11,7 @@ use crate::accesses::{Accesses, Cell, Unit};
 use crate::lock_words::{LockWords, Meaning};
 use crate::locks::{Held, LockSet, LockSets};
 use crate::nearby::{Couple, Nearby};
-use crate::order::{Clocks, Gift, Moment};
+use crate::order::{Clocks, Gift};
 use crate::sharing::{GRANULE_BITS, Sharing};
 use crate::skeleton::{Skeleton, Stretch, Sync, What};
 use crate::witness::{Deed, Witness};
@@ -104,7 +104,7 @@ pub struct Scan {
 struct State {
     steps: u64,
     held: Vec<Holding>,
-    locks: LockSet0,
+    locks: LockSet,
     section: u32,
     n_sections: u32,
     marks: u32,
@@ -113,15 +113,6 @@ struct State {
     /// The last atomic load: where, of what, its value.
     load: Option<(Pc, Addr, u64)>,
     begun: bool,
-}
-
-#[derive(Debug)]
-struct LockSet0(LockSet);
-
-impl Default for LockSet0 {
-    fn default() -> Self {
-        Self(LockSet::NONE)
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -254,10 +245,10 @@ impl Scan {
                 self.signal(thread, cond);
             }
             Op::FutexWait { futex, .. } => self.waits(thread, pc, Deed::Wait, futex, seq),
-            Op::FutexWoken { futex, how: Wake::Woken, by } => {
-                if !self.model.words.looks_like_lock(futex) {
-                    self.woken(thread, futex, by);
-                }
+            Op::FutexWoken { futex, how: Wake::Woken, by }
+                if !self.model.words.looks_like_lock(futex) =>
+            {
+                self.woken(thread, futex, by);
             }
             Op::FutexWake { futex, .. } => {
                 self.waits(thread, pc, Deed::Signal, futex, seq);
@@ -487,7 +478,7 @@ impl Scan {
         let held = self.threads[thread.0 as usize].held.iter();
         let held = held.map(|held| Held { lock: held.lock, shared: held.shared });
         let locks = self.model.locks.set(held);
-        self.threads[thread.0 as usize].locks = LockSet0(locks);
+        self.threads[thread.0 as usize].locks = locks;
     }
 
     fn witness(
@@ -514,7 +505,7 @@ impl Scan {
             seq,
             moment,
             weak,
-            locks: state.locks.0,
+            locks: state.locks,
             section: state.section,
             activations: [activation(1), activation(2)],
         }
@@ -644,9 +635,4 @@ fn unit(before: &Witness, now: &State) -> Unit {
     } else {
         Unit::Thread
     }
-}
-
-impl Moment {
-    /// The beginning.
-    pub const START: Self = Self(0);
 }

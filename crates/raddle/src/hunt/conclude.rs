@@ -83,13 +83,17 @@ fn harmless(
     Ok(())
 }
 
+/// Writes a clip of a run with the anomaly that it shows; whether it was worth one.
+pub(crate) type Keep<'a> =
+    dyn Fn(&Path, &Judged, &Plan, Option<serde_json::Value>) -> Result<bool> + 'a;
+
 /// What clips and output need to know.
 pub(crate) struct Context<'a> {
     pub(crate) output: &'a Path,
     pub(crate) name: String,
     pub(crate) minimizes: bool,
     pub(crate) findings_max: usize,
-    pub(crate) keep: &'a dyn Fn(&Path, &Judged, &Plan, Option<serde_json::Value>) -> Result<bool>,
+    pub(crate) keep: &'a Keep<'a>,
 }
 
 fn of_fault(
