@@ -17,3 +17,5 @@ pub mod deadlock;
 pub mod predict;
 pub mod weave;
 pub mod observed;
+#[cfg(test)]
+mod notation;

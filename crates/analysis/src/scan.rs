@@ -385,6 +385,8 @@ impl Scan {
     }
 
     fn after(&mut self, thread: ThreadId, other: ThreadId, steps: u64, soft: bool) {
+        // It may have done nothing that was seen.
+        self.model.skeleton.line(other);
         self.sync(thread, What::After { thread: other, steps, soft });
     }
 
@@ -634,5 +636,191 @@ fn unit(before: &Witness, now: &State) -> Unit {
         Unit::Caller
     } else {
         Unit::Thread
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::notation::{self, Notation};
+
+    /// What a trace in [`notation`] says.
+    pub(crate) fn read(text: &str) -> (Notation, Model) {
+        let notation = notation::parse(text);
+        let mut sharing = Sharing::default();
+        notation.events.iter().for_each(|event| sharing.push(event));
+        let mut scan = Scan::default();
+        notation.events.iter().for_each(|event| scan.push(event, &sharing));
+        (notation, scan.finish())
+    }
+
+    fn labelled(notation: &Notation, model: &Model, label: &str) -> Witness {
+        let all = model.cells.iter().flat_map(|cell| &cell.singles).map(|single| single.first);
+        let mut all = all.filter(|witness| notation.label(witness.pc) == label);
+        all.next().expect("an access to shared memory with this label")
+    }
+
+    /// Whether `a` must come before `b`.
+    #[track_caller]
+    fn check(text: &str, ordered: bool) {
+        let (notation, model) = read(text);
+        let [a, b] = ["a", "b"].map(|label| labelled(&notation, &model, label));
+        assert_eq!(model.order.before(a.moment, b.moment), ordered);
+        assert!(!model.order.before(b.moment, a.moment));
+    }
+
+    /// Whether a lock keeps `a` and `b` apart.
+    #[track_caller]
+    fn check_locks(text: &str, excluded: bool) {
+        let (notation, model) = read(text);
+        let [a, b] = ["a", "b"].map(|label| labelled(&notation, &model, label));
+        assert_eq!(model.exclude(a.locks, b.locks), excluded);
+    }
+
+    #[test]
+    fn creation_and_join_order() {
+        check("a: T0 write x\n T0 spawn T1\n b: T1 write x", true);
+        check("T0 spawn T1\n a: T0 write x\n b: T1 write x", false);
+        check("T0 spawn T1\n a: T1 write x\n T1 end\n T0 join T1\n b: T0 write x", true);
+        check("T0 spawn T1\n a: T1 write x\n T1 end\n b: T0 write x", false);
+    }
+
+    #[test]
+    fn a_lock_does_not_order() {
+        check(
+            "
+            T0 spawn T1
+            T0 acquire m
+            a: T0 write x
+            T0 release m
+            T1 acquire m
+            b: T1 write x
+            T1 release m",
+            false,
+        );
+    }
+
+    #[test]
+    fn a_semaphore_orders() {
+        check(
+            "
+            T0 spawn T1
+            a: T0 write x
+            T0 post s
+            T1 lower s
+            b: T1 read x",
+            true,
+        );
+    }
+
+    #[test]
+    fn a_semaphore_that_was_raised_before_does_not() {
+        check(
+            "
+            T0 spawn T1
+            T0 post s
+            a: T0 write x
+            T1 lower s
+            b: T1 read x",
+            false,
+        );
+    }
+
+    #[test]
+    fn a_barrier_orders_what_comes_before_it() {
+        let trace = |a: &str, b: &str| {
+            format!(
+                "
+                T0 spawn T1
+                {a}
+                T0 enter r
+                T1 enter r
+                T1 leave r
+                {b}
+                T0 leave r
+                T0 write x"
+            )
+        };
+        check(&trace("a: T0 write x", "b: T1 write x"), true);
+        let behind = trace("", "a: T1 write x").replace("T0 write x", "b: T0 write x");
+        check(&behind, false);
+    }
+
+    #[test]
+    fn a_wake_up_orders() {
+        check(
+            "
+            T0 spawn T1
+            T1 wait c
+            a: T0 write x
+            T0 signal c
+            T1 woken c by T0
+            b: T1 read x",
+            true,
+        );
+    }
+
+    #[test]
+    fn a_flag_that_was_spun_on_orders() {
+        check(
+            "
+            T0 spawn T1
+            s: T1 load f 0
+            a: T0 write x
+            T0 store f 0 1
+            s: T1 load f 1
+            b: T1 read x",
+            true,
+        );
+    }
+
+    #[test]
+    fn a_flag_that_was_looked_at_once_does_not() {
+        check(
+            "
+            T0 spawn T1
+            a: T0 write x
+            T0 store f 0 1
+            T1 load f 1
+            b: T1 read x",
+            false,
+        );
+    }
+
+    #[test]
+    fn a_futex_mutex_is_a_lock() {
+        let trace = |unlock: &str| {
+            format!(
+                "
+                T0 spawn T1
+                T0 update m 0 1
+                a: T0 write x
+                T0 update m 1 0
+                T1 update m 0 1
+                b: T1 write x
+                {unlock}"
+            )
+        };
+        check_locks(&trace("T1 update m 1 0"), true);
+        // A claim that is never given back is none.
+        check_locks(&trace(""), false);
+    }
+
+    #[test]
+    fn readers_are_not_kept_apart() {
+        let trace = |mode: &str| {
+            format!(
+                "
+                T0 spawn T1
+                T0 acquire m shared
+                a: T0 write x
+                T0 release m shared
+                T1 acquire m {mode}
+                b: T1 write x
+                T1 release m {mode}"
+            )
+        };
+        check_locks(&trace("shared"), false);
+        check_locks(&trace(""), true);
     }
 }

@@ -78,6 +78,9 @@ pub(crate) fn schedules(model: &Model, anomaly: &Anomaly, run: &Run) -> Vec<(usi
     let mut schedules: Vec<(usize, Schedule)> = Vec::new();
     // Each way in the first manner, then each in the next.
     for hold in Hold::ALL {
+        if hold == Hold::Anywhere && !schedules.is_empty() {
+            break;
+        }
         for (way, events) in anomaly.ways.iter().enumerate() {
             let Ok(stretches) = weave(model, events, hold) else { continue };
             let schedule = schedule(model, &stretches, run);
