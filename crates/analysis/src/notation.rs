@@ -79,7 +79,14 @@ impl Notation {
 
     fn op(&mut self, words: &[&str]) -> Op {
         let object = words.get(1).map_or(Addr(0), |name| self.address(name));
-        let access = Access { addr: object, bytes: 8, volatile: false, vptr: false, range: false };
+        let access = Access {
+            addr: object,
+            bytes: 8,
+            volatile: false,
+            vptr: false,
+            range: false,
+            repeats: 0,
+        };
         let shared = words.get(2) == Some(&"shared");
         let lock = LockOp { lock: object, kind: Lock::Mutex, shared, tried: false };
         let by = || ThreadId(thread(words[3]).0);

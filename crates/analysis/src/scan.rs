@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use raddle_trace::event::{Atomic, AtomicAction, Event, LockOp, Op};
+use raddle_trace::event::{Access, Atomic, AtomicAction, Event, LockOp, Op, is_event};
 use raddle_trace::id::{Addr, Pc, ThreadId};
 use raddle_trace::record::{Switch, Wake};
 use rustc_hash::FxHashMap;
@@ -156,37 +156,16 @@ impl Scan {
             self.switch(thread, reason, stopped_at);
             return;
         }
-        if !matches!(op, Op::Step | Op::Clock { .. } | Op::Choice { .. }) {
+        if is_event(op.kind()) {
             self.model.n_events += 1;
         }
         self.begin(thread);
         match op {
-            Op::Read(access) => {
-                self.access(
-                    thread,
-                    pc,
-                    Deed::Read,
-                    access.addr,
-                    access.bytes,
-                    access.range,
-                    seq,
-                    sharing,
-                );
-            }
-            Op::Write(access) => {
-                self.access(
-                    thread,
-                    pc,
-                    Deed::Write,
-                    access.addr,
-                    access.bytes,
-                    access.range,
-                    seq,
-                    sharing,
-                );
-            }
+            Op::Read(access) => self.access(thread, pc, Deed::Read, &access, seq, sharing),
+            Op::Write(access) => self.access(thread, pc, Deed::Write, &access, seq, sharing),
             Op::Atomic(atomic) => self.atomic(thread, pc, &atomic, seq, sharing),
             Op::Step => self.state(thread).steps += 1,
+            Op::Repeats { n } => self.repeats(thread, n),
             Op::Choice { taken, .. } => self.model.skeleton.choices.push(taken as u32),
             Op::Enter { .. } => {
                 let state = self.state(thread);
@@ -513,18 +492,17 @@ impl Scan {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of an event, in the hottest loop")]
     fn access(
         &mut self,
         thread: ThreadId,
         pc: Pc,
         deed: Deed,
-        addr: Addr,
-        bytes: u64,
-        range: bool,
+        access: &Access,
         seq: u64,
         sharing: &Sharing,
     ) {
+        let Access { addr, bytes, range, repeats, .. } = *access;
+        self.repeats(thread, u64::from(repeats));
         if !range {
             self.state(thread).steps += 1;
             if !sharing.is_shared(addr.0 >> GRANULE_BITS)
@@ -536,6 +514,12 @@ impl Scan {
         let bytes = bytes.min(u64::from(u32::MAX)) as u32;
         let witness = self.witness(thread, pc, deed, addr, bytes, seq);
         self.note(&witness, sharing, true);
+    }
+
+    /// The thread has repeated earlier accesses, which tells nothing new.
+    fn repeats(&mut self, thread: ThreadId, n: u64) {
+        self.state(thread).steps += n;
+        self.model.n_events += n;
     }
 
     /// Puts an access where it belongs.

@@ -374,8 +374,7 @@ fn check(program: &Program, seen: &[Name]) -> Result<(), String> {
     }
     for wanted in program.wanted(seen) {
         // What every order has is no anomaly.
-        let inevitable =
-            wanted.1.windows(2).all(|pair| !program.is_possible(&[pair[1], pair[0]]));
+        let inevitable = wanted.1.windows(2).all(|pair| !program.is_possible(&[pair[1], pair[0]]));
         if inevitable {
             continue;
         }

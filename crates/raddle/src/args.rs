@@ -105,6 +105,10 @@ pub(crate) struct RecordArgs {
     /// Keep the run, so that it can be replayed
     #[arg(long, value_name = "CLIP")]
     pub(crate) clip: Option<PathBuf>,
+    /// Record each access; without this, what a thread does for the third time between two
+    /// synchronizations, at the same place in the code and in memory, is counted only
+    #[arg(long)]
+    pub(crate) every: bool,
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
     #[command(flatten)]

@@ -23,7 +23,11 @@ pub(crate) fn record(args: RecordArgs) -> Result<Exit> {
         launch.stdout = Output::Capture;
     }
     let mut writer = Writer::create(&args.output)?;
-    let executed = execute(&launch, &plan, Delivery::Records(&mut writer));
+    let delivery = match args.every {
+        true => Delivery::EveryRecord(&mut writer),
+        false => Delivery::Records(&mut writer),
+    };
+    let executed = execute(&launch, &plan, delivery);
     let execution = match executed {
         Ok(execution) if !execution.outcome.end.is_unjudged() => execution,
         // Nothing worth keeping: an older trace of this name stays as it is.

@@ -46,10 +46,11 @@ fn stats(trace: &Trace, json: bool) -> Result<Exit> {
     let stats = trace.stats()?;
     let mut out = io::stdout().lock();
     if json {
-        let Stats { events, threads, locations, locks, bytes, complete, kinds: _ } = stats;
+        let Stats { events, repeats, threads, locations, locks, bytes, complete, kinds: _ } = stats;
         let object = json!({
             "schema": "raddle/stats/1",
             "events": events,
+            "repeats": repeats,
             "threads": threads,
             "locations": locations,
             "locks": locks,
@@ -64,6 +65,7 @@ fn stats(trace: &Trace, json: bool) -> Result<Exit> {
     writeln!(out, "command    {}", run.command.join(" "))?;
     writeln!(out, "ending     {}", run.ending.as_deref().unwrap_or("not known"))?;
     writeln!(out, "events     {}", stats.events)?;
+    writeln!(out, "repeats    {} of them, counted only", stats.repeats)?;
     writeln!(out, "threads    {}", stats.threads)?;
     writeln!(out, "locations  {}", stats.locations)?;
     writeln!(out, "locks      {}", stats.locks)?;

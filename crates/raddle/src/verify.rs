@@ -44,7 +44,7 @@ struct Recorded {
 fn record(launch: &Launch, plan: &Plan, directory: &TempDir, name: &str) -> Result<Recorded> {
     let path = directory.path().join(name);
     let mut writer = Writer::create(&path)?;
-    let execution = execute(launch, plan, Delivery::Records(&mut writer))?;
+    let execution = execute(launch, plan, Delivery::EveryRecord(&mut writer))?;
     let summary = writer.finish(&execution.run)?;
     Ok(Recorded { execution, trace: Trace::open(&path)?, n_events: summary.events })
 }

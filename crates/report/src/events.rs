@@ -115,6 +115,8 @@ pub fn words(namer: &Namer, event: &Event) -> String {
         Op::UnitEnd(mark) => format!("ends atomic unit {mark}"),
         Op::Fiber(fiber) => format!("goes on as fiber {fiber}"),
         Op::Step => "performs a step".into(),
+        Op::Repeats { n: 1 } => "repeats an access".into(),
+        Op::Repeats { n } => format!("repeats {n} accesses"),
     }
 }
 
@@ -143,7 +145,12 @@ fn access_words(namer: &Namer, verb: &str, access: Access) -> String {
         Access { range: true, .. } => " (library call)",
         _ => "",
     };
-    format!("{verb} {}{kind}", part(&bytes_words(access.bytes), &place))
+    let repeats = match access.repeats {
+        0 => String::new(),
+        1 => " (after repeating an access)".to_owned(),
+        n => format!(" (after repeating {n} accesses)"),
+    };
+    format!("{verb} {}{kind}{repeats}", part(&bytes_words(access.bytes), &place))
 }
 
 fn atomic_words(namer: &Namer, atomic: Atomic) -> String {

@@ -63,7 +63,7 @@ fn queue(offset: u64) -> Addr {
 }
 
 fn access(addr: Addr, bytes: u64) -> Access {
-    Access { addr, bytes, volatile: false, vptr: false, range: false }
+    Access { addr, bytes, volatile: false, vptr: false, range: false, repeats: 0 }
 }
 
 fn mutex(lock: Addr) -> LockOp {

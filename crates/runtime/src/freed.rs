@@ -113,7 +113,8 @@ fn shadow_of(addr: u64) -> Option<&'static AtomicU8> {
 
 /// Whether the byte at an address is part of a freed block.
 pub(crate) fn is_freed(addr: u64) -> bool {
-    shadow_of(addr).is_some_and(|shadow| shadow.load(Ordering::Relaxed) != 0) || lies_elsewhere(addr)
+    shadow_of(addr).is_some_and(|shadow| shadow.load(Ordering::Relaxed) != 0)
+        || lies_elsewhere(addr)
 }
 
 fn lies_elsewhere(addr: u64) -> bool {
@@ -167,8 +168,8 @@ pub(crate) fn keep(start: u64, bytes: u64, mut give_back: impl FnMut(u64)) {
         give_back(start);
         return;
     }
-    let is_in_heap = (quarantine.heap..quarantine.heap + HEAP_BYTES - bytes.min(HEAP_BYTES))
-        .contains(&start);
+    let is_in_heap =
+        (quarantine.heap..quarantine.heap + HEAP_BYTES - bytes.min(HEAP_BYTES)).contains(&start);
     let size = size_word(start);
     if is_in_heap {
         let chunk = size & !7;
@@ -225,7 +226,12 @@ impl Quarantine {
 fn protect((low, high): (u64, u64)) {
     if low < high {
         // The size of the block is in the first page, so that one keeps its memory.
-        sys::syscall!(libc::SYS_madvise, low + PAGE, (high - low).saturating_sub(PAGE), libc::MADV_DONTNEED);
+        sys::syscall!(
+            libc::SYS_madvise,
+            low + PAGE,
+            (high - low).saturating_sub(PAGE),
+            libc::MADV_DONTNEED
+        );
         sys::syscall!(libc::SYS_mprotect, low, high - low, libc::PROT_NONE);
     }
 }

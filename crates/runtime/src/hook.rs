@@ -57,7 +57,7 @@ pub(crate) extern "C" fn slow_access(addr: u64, head: u64, pc: u64) {
         about_to(me, addr, write);
         sched::visible(me, pc, Wait::Nothing, NEVER, false);
         if shared::mode() == shared::TRACE {
-            lane::append(record);
+            lane::access(record);
         }
         freed::check(me, addr, bytes, pc);
     } else if free() {

@@ -6,10 +6,10 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use raddle_trace::control::{CHUNK_BYTES, CHUNKS, LANE_BYTES, Lane};
-use raddle_trace::record::{Kind, RECORD_BYTES, Record};
+use raddle_trace::control::{CHUNK_BYTES, CHUNKS, CHUNKS_HALF, LANE_BYTES, Lane};
+use raddle_trace::record::{Kind, LOW, RECORD_BYTES, Record};
 
-use crate::{shared, sys, tls};
+use crate::{repeats, shared, sys, tls};
 
 /// Makes lane `index` ready for `thread`; false if there is none.
 pub(crate) fn open(index: usize, thread: u32) -> bool {
@@ -27,14 +27,59 @@ pub(crate) fn address(index: usize) -> u64 {
     shared::lane(index).map_or(0, |(lane, _)| core::ptr::from_ref(lane) as u64)
 }
 
-/// Appends to the running thread's lane.
-pub(crate) fn append(record: Record) {
+/// The running thread's lane.
+fn own() -> Option<&'static Lane> {
     let lane = tls::get(tls::LANE) as *const Lane;
-    if lane.is_null() {
+    // SAFETY: LANE holds nothing or the address of a lane of the control block, which stays
+    // mapped.
+    unsafe { lane.as_ref() }
+}
+
+/// Appends a plain access under control, unless it only repeats others.
+pub(crate) fn access(record: Record) {
+    let Some(lane) = own() else { return };
+    if repeats::is_one(record) {
+        let n = lane.repeats.load(Ordering::Relaxed) + 1;
+        lane.repeats.store(n, Ordering::Relaxed);
         return;
     }
-    // SAFETY: LANE holds the address of a lane of the control block, which stays mapped.
-    let lane = unsafe { &*lane };
+    let mut n = untold(lane);
+    if n > u64::from(u16::MAX) {
+        tell_repeats(lane);
+        n = 0;
+    }
+    push(lane, Record { tail: record.tail & LOW | n << 48, ..record });
+    lane.repeats_told.store(lane.repeats.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
+/// For the access path: tells the repeats, which are too many for its record.
+pub(crate) extern "C" fn many_repeats() {
+    if let Some(lane) = own() {
+        tell_repeats(lane);
+    }
+}
+
+/// The repeats that no record tells yet.
+fn untold(lane: &Lane) -> u64 {
+    lane.repeats.load(Ordering::Relaxed).wrapping_sub(lane.repeats_told.load(Ordering::Relaxed))
+}
+
+fn tell_repeats(lane: &Lane) {
+    let n = untold(lane);
+    if n > 0 {
+        push(lane, Record::new(Kind::Repeats, 0, n, 0, 0));
+        lane.repeats_told.store(lane.repeats.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// Appends to the running thread's lane.
+pub(crate) fn append(record: Record) {
+    if let Some(lane) = own() {
+        push(lane, record);
+    }
+}
+
+fn push(lane: &Lane, record: Record) {
     let cursor = lane.cursor.load(Ordering::Relaxed);
     // SAFETY: the cursor points into the ring, at a place that is ours until it moves.
     let [head, tail] = unsafe { &*(cursor as *const [AtomicU64; 2]) };
@@ -47,11 +92,17 @@ pub(crate) fn append(record: Record) {
     }
 }
 
-/// Appends a record and its payload.
+/// Appends a record that is no plain access, and its payload. Under control what comes
+/// after it repeats nothing from before.
 pub(crate) fn append_all(kind: Kind, info: u8, operand: u64, extra: u16, pc: u64, more: &[u64]) {
-    append(Record::new(kind, info, operand, extra, pc));
+    let Some(lane) = own() else { return };
+    if shared::mode() == shared::TRACE {
+        tell_repeats(lane);
+        repeats::forget();
+    }
+    push(lane, Record::new(kind, info, operand, extra, pc));
     for &payload in more {
-        append(Record::more(payload));
+        push(lane, Record::more(payload));
     }
 }
 
@@ -66,23 +117,30 @@ fn turn_page(lane: &Lane) {
     lane.cursor.store(next, Ordering::Release);
     lane.limit.store(next + CHUNK_BYTES as u64, Ordering::Relaxed);
     lane.filled.store(filled, Ordering::SeqCst);
-    if lane.parent_waits.load(Ordering::SeqCst) != 0 {
+    let mut taken = lane.taken.load(Ordering::Acquire);
+    let n_full = u64::from(filled.wrapping_sub(taken));
+    if n_full >= CHUNKS_HALF && lane.parent_waits.load(Ordering::SeqCst) != 0 {
         sys::futex_wake(&lane.filled, true);
     }
+    if n_full < CHUNKS {
+        return;
+    }
+    lane.target_waits.store(1, Ordering::SeqCst);
     loop {
-        let taken = lane.taken.load(Ordering::Acquire);
+        taken = lane.taken.load(Ordering::SeqCst);
         if u64::from(filled.wrapping_sub(taken)) < CHUNKS {
-            return;
+            break;
         }
         sys::futex_wait(&lane.taken, taken, Some(100_000_000), true);
     }
+    lane.target_waits.store(0, Ordering::Relaxed);
 }
 
 /// For the access path, which has stored its record already.
 pub(crate) extern "C" fn full() {
-    let lane = tls::get(tls::LANE) as *const Lane;
-    // SAFETY: LANE holds the address of a lane of the control block, which stays mapped.
-    turn_page(unsafe { &*lane });
+    if let Some(lane) = own() {
+        turn_page(lane);
+    }
 }
 
 /// Whether the lane at this address waits for the parent.
@@ -92,7 +150,5 @@ pub(crate) fn is_full(address: u64) -> bool {
     }
     // SAFETY: a lane's address, as [`address`] gave it.
     let lane = unsafe { &*(address as *const Lane) };
-    let behind =
-        lane.filled.load(Ordering::Relaxed).wrapping_sub(lane.taken.load(Ordering::Relaxed));
-    u64::from(behind) >= CHUNKS
+    lane.target_waits.load(Ordering::Relaxed) != 0
 }

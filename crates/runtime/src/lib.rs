@@ -38,6 +38,7 @@ mod guarded;
 mod tls;
 #[allow(unsafe_code, reason = "maps the memory shared with the parent")]
 mod shared;
+mod repeats;
 #[allow(unsafe_code, reason = "appends to memory shared with the parent")]
 mod lane;
 #[allow(unsafe_code, reason = "walks the loader's list of modules")]

@@ -4,11 +4,11 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
 use raddle_trace::control::{
-    Control, Deliver, Ending, FollowStep, Lane, Layout, MAGIC, MESSAGE_BYTES, MODULES_MAX, Mode,
-    Module, THREADS_MAX, ThreadSlot, VERSION,
+    Control, Deliver, EVERY, Ending, FollowStep, Lane, Layout, MAGIC, MESSAGE_BYTES, MODULES_MAX,
+    Mode, Module, THREADS_MAX, ThreadSlot, VERSION,
 };
 
-use crate::sys;
+use crate::{repeats, sys};
 
 static BLOCK: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 static FOLLOW: AtomicU32 = AtomicU32::new(0);
@@ -73,6 +73,9 @@ pub(crate) fn attach(descriptor: i64) -> Option<&'static Control> {
 /// Sets the mode that the plan asks for.
 pub(crate) fn set_mode() {
     let plan = &control().plan;
+    if plan.options.load(Ordering::Relaxed) & EVERY != 0 {
+        repeats::record_every();
+    }
     let mode = match (
         Mode::from_u8(plan.mode.load(Ordering::Relaxed) as u8),
         Deliver::from_u8(plan.deliver.load(Ordering::Relaxed) as u8),

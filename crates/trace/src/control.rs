@@ -27,7 +27,7 @@ pub const VARIABLE: &str = "RADDLE_CONTROL";
 /// First word of a control block.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"raddle\0c");
 /// Raised with any change of this file or of [`crate::record`].
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Threads that a run may create.
 pub const THREADS_MAX: usize = 4096;
 /// Modules (executable and shared libraries) that are told apart.
@@ -38,6 +38,8 @@ pub const LANE_BYTES: usize = 1 << 20;
 pub const CHUNK_BYTES: usize = 1 << 16;
 /// Chunks in a ring.
 pub const CHUNKS: u64 = (LANE_BYTES / CHUNK_BYTES) as u64;
+/// Whoever waits for the other side is woken at this many chunks.
+pub const CHUNKS_HALF: u64 = CHUNKS / 2;
 /// Lanes in free mode; a thread beyond goes unrecorded and the trace says so.
 pub const LANES_MAX: usize = 256;
 /// Longest message in [`Control::message`].
@@ -141,6 +143,8 @@ pub const SPURIOUS: u32 = 1;
 pub const STRICT: u32 = 2;
 /// In [`Plan::options`]: a sleeping thread may be chosen before its time.
 pub const EARLY_SLEEPERS: u32 = 4;
+/// In [`Plan::options`]: each access is recorded, also those that only repeat others.
+pub const EVERY: u32 = 8;
 /// In [`Plan::options`]: a thread that makes no progress keeps the turn, as somebody may have
 /// stopped it to look at it.
 pub const NO_WATCHDOG: u32 = 16;
@@ -327,6 +331,9 @@ const _: () = assert!(size_of::<FollowStep>() == 24);
 
 /// A stream of records on its way to the parent. The runtime fills chunk after chunk, and
 /// waits when the ring is full.
+///
+/// Whoever waits is woken when the ring is half full or half empty, and not at each chunk:
+/// a wake-up costs as much as a few thousand records.
 #[repr(C, align(128))]
 pub struct Lane {
     /// The target's address of the next record. Stored after the record, so that it never
@@ -340,11 +347,22 @@ pub struct Lane {
     pub filled: AtomicU32,
     /// The thread in free mode; 0 under control.
     pub thread: AtomicU32,
+    /// Accesses that were not recorded since they repeat others. Only ever counted up, so
+    /// that the parent knows to the last one how many came behind the last record.
+    pub repeats: AtomicU64,
+    /// How many of them the records tell: the runtime's own note.
+    pub repeats_told: AtomicU64,
+    /// 1 while the target waits on `taken`.
+    pub target_waits: AtomicU32,
+    // What the parent writes has a cache line of its own.
+    _apart: [AtomicU32; 3],
     /// Chunks that the parent has taken. A futex that the target waits on.
     pub taken: AtomicU32,
     /// 1 while the parent waits on `filled`.
     pub parent_waits: AtomicU32,
 }
+
+const _: () = assert!(core::mem::offset_of!(Lane, taken) == 64);
 
 /// Where the parts of a control block are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -116,6 +116,8 @@ pub enum Op {
     Fiber(Addr),
     /// A step that is no plain access was counted: of the event that follows, most often.
     Step,
+    /// Plain accesses that repeat earlier ones and were not recorded: see [`Access::repeats`].
+    Repeats { n: u64 },
 }
 
 impl Op {
@@ -178,6 +180,7 @@ impl Op {
             Self::UnitEnd(_) => Kind::UnitEnd,
             Self::Fiber(_) => Kind::Fiber,
             Self::Step => Kind::Step,
+            Self::Repeats { .. } => Kind::Repeats,
         }
     }
 }
@@ -195,6 +198,12 @@ pub struct Access {
     pub vptr: bool,
     /// By a library call that touches a range.
     pub range: bool,
+    /// How many accesses the thread performed before this one, since its last event other
+    /// than calls, that were not recorded: each is the same as one (kind, bytes, address and
+    /// place) that it performed at least twice since it last synchronized, allocated, was
+    /// switched to, or did anything else than plain accesses and calls. They are steps, and
+    /// count as events.
+    pub repeats: u16,
 }
 
 /// An atomic operation.
@@ -286,12 +295,25 @@ pub const fn n_more(kind: Kind) -> usize {
 /// All do that a thread performs: accesses, synchronization, entry to and exit from
 /// functions, allocation, sleeps, signals, marks. Those do not by which raddle keeps its
 /// books: who runs ([`Kind::Switch`]), what was chosen ([`Kind::Choice`]), what time it is
-/// ([`Kind::Clock`], [`Kind::Time`]), what was counted ([`Kind::Step`]), and payload
+/// ([`Kind::Clock`], [`Kind::Time`]), what was counted ([`Kind::Step`],
+/// [`Kind::Repeats`]; the accesses that the latter stands for are events), and payload
 /// ([`Kind::More`]).
 #[must_use]
 pub const fn is_event(kind: Kind) -> bool {
-    use Kind::{Choice, Clock, More, Step, Switch, Time};
-    !matches!(kind, More | Switch | Choice | Clock | Time | Step)
+    use Kind::{Choice, Clock, More, Repeats, Step, Switch, Time};
+    !matches!(kind, More | Switch | Choice | Clock | Time | Step | Repeats)
+}
+
+/// How many repeats these records stand for: see [`Access::repeats`].
+#[must_use]
+pub fn n_repeats(records: &[Record]) -> u64 {
+    // Without a branch: this is done for every record.
+    let repeats = |record: &Record| {
+        let kind = (record.head >> 56) as u8;
+        let before = if kind == READ || kind == WRITE { record.tail >> 48 } else { 0 };
+        before + if kind == REPEATS { record.operand() } else { 0 }
+    };
+    records.iter().map(repeats).fold(0, u64::wrapping_add)
 }
 
 /// Turns a stream of records into events.
@@ -369,7 +391,8 @@ impl Decoder {
         let [first, second, third] = self.more;
         let code = |code: Option<Lock>| code.ok_or(DecodeError::Code(kind, info));
         let wake = || Wake::from_u8(info).ok_or(DecodeError::Code(kind, info));
-        let range = Access { addr, bytes: first, volatile: false, vptr: false, range: true };
+        let range =
+            Access { addr, bytes: first, volatile: false, vptr: false, range: true, repeats: 0 };
         let atomic = |action, before, after| {
             Op::Atomic(Atomic { addr, bytes: info, action, order, before, after })
         };
@@ -451,6 +474,7 @@ impl Decoder {
             }
             Kind::Fiber => Op::Fiber(addr),
             Kind::Step => Op::Step,
+            Kind::Repeats => Op::Repeats { n: operand },
         };
         Ok(Some(Event { thread: ThreadId(self.thread), pc: Pc(record.pc()), op }))
     }
@@ -460,6 +484,7 @@ const READ: u8 = Kind::Read as u8;
 const WRITE: u8 = Kind::Write as u8;
 const ENTER: u8 = Kind::Enter as u8;
 const LEAVE: u8 = Kind::Leave as u8;
+const REPEATS: u8 = Kind::Repeats as u8;
 
 #[inline]
 fn plain(record: Record) -> Access {
@@ -470,5 +495,6 @@ fn plain(record: Record) -> Access {
         volatile: info & record::VOLATILE != 0,
         vptr: info & record::VPTR != 0,
         range: false,
+        repeats: record.extra(),
     }
 }

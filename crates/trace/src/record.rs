@@ -99,9 +99,10 @@ macro_rules! kinds {
 kinds! {
     /// Payload of the record before.
     More = 1,
-    /// A plain read of `info & SIZE` bytes at the operand, flags in `info`.
+    /// A plain read of `info & SIZE` bytes at the operand, flags in `info`; `extra` is how many
+    /// repeats came before it (see [`Kind::Repeats`]).
     Read = 2,
-    /// A plain write of `info & SIZE` bytes at the operand, flags in `info`.
+    /// A plain write of `info & SIZE` bytes at the operand, flags and `extra` as for Read.
     Write = 3,
     /// A read of a range. More: its length in bytes.
     ReadRange = 4,
@@ -214,6 +215,10 @@ kinds! {
     /// The running thread performs a step that is no plain access: the event that follows, or
     /// one that leaves no other record. Plain accesses are steps by themselves.
     Step = 62,
+    /// The running thread performed as many plain accesses as the operand says that were not
+    /// recorded, since each repeats one that it performed twice already since it last did
+    /// anything else than accesses and calls.
+    Repeats = 63,
 }
 
 /// In `info` of a plain access: its size in bytes.

@@ -1,7 +1,8 @@
 //! Files of every version that ever was are read, or refused by name.
 //!
-//! `formats/1.trace` holds records of every kind; `BLESS=1 cargo test -p raddle-trace` writes
-//! it and the others anew, which is right only together with a new version.
+//! `formats/2.trace` holds records of every kind; `BLESS=1 cargo test -p raddle-trace` writes
+//! it and the others anew, which is right only together with a new version. Version 1 was
+//! never released.
 
 use std::path::{Path, PathBuf};
 
@@ -30,6 +31,7 @@ fn records() -> Vec<Record> {
             let number = kind as u64;
             let operand = match kind {
                 Kind::Switch | Kind::Spawn | Kind::Join | Kind::Detach => round % 2,
+                Kind::Repeats => round + 1,
                 _ => 0x5555_0000 + 64 * number + 8 * round,
             };
             records.push(Record::new(kind, 1, operand, 2, 0x40_0000 + 16 * number));
@@ -66,8 +68,8 @@ fn run() -> Run {
 }
 
 #[test]
-fn trace_1() {
-    let path = formats().join("1.trace");
+fn trace_2() {
+    let path = formats().join("2.trace");
     if blessed() {
         let mut writer = Writer::create(&path).expect("a writer");
         writer.push(0, &records()).expect("push");
@@ -77,14 +79,20 @@ fn trace_1() {
     assert!(trace.complete());
     assert_eq!(trace.run(), &run());
     let stats = trace.stats().expect("stats");
-    assert_eq!((trace.n_records(), stats.kinds.len(), stats.events), (225, 52, 147));
+    assert_eq!((trace.n_records(), stats.kinds.len(), stats.events), (231, 54, 165));
 }
 
 #[test]
-fn std_text_of_trace_1() {
-    let path = formats().join("1.std");
+fn trace_1_is_refused_by_name() {
+    let err = Trace::open(&formats().join("1.trace")).err().expect("an error");
+    assert!(err.to_string().contains("format version 1"), "{err}");
+}
+
+#[test]
+fn std_text_of_trace_2() {
+    let path = formats().join("2.std");
     let mut text = Vec::new();
-    let trace = Trace::open(&formats().join("1.trace")).expect("a trace");
+    let trace = Trace::open(&formats().join("2.trace")).expect("a trace");
     std_text::export(&trace, &mut text).expect("export");
     if blessed() {
         std::fs::write(&path, &text).expect("write");

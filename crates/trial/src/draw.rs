@@ -4,13 +4,14 @@
 //! writer of a trace, the recorder of the schedule. When the target is dead it takes what
 //! is left, to the last record.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::Duration;
 
-use raddle_trace::control::{CHUNKS, Lane};
+use raddle_trace::control::{CHUNKS, CHUNKS_HALF, Lane};
+use raddle_trace::event::n_repeats;
 use raddle_trace::file::WriteError;
-use raddle_trace::record::Record;
+use raddle_trace::record::{Kind, Record};
 use rustix::thread::futex;
 
 use crate::shm::Block;
@@ -21,8 +22,8 @@ pub(crate) trait Take {
     fn take(&mut self, stream: u32, records: &[Record]) -> Result<(), WriteError>;
 }
 
-/// How long to sleep when nothing has come, at most: a target that fills its last chunk
-/// and waits for room wakes us, so this bounds only what a lost wake-up would cost.
+/// How long to sleep when nothing has come, at most: a target that has filled half of its
+/// ring wakes us, so this bounds only how far behind we are with one that does little.
 const NAP: Duration = Duration::from_millis(5);
 /// As [`NAP`], for many lanes: none of them can be waited for alone.
 const NAP_FREE: Duration = Duration::from_micros(200);
@@ -35,6 +36,8 @@ pub(crate) fn draw(
     taker: &mut dyn Take,
 ) -> Result<(), WriteError> {
     let mut records = Vec::new();
+    // How many repeats the records tell, by lane.
+    let mut n_told = vec![0u64; block.lanes().len()];
     loop {
         let last_round = over.load(Acquire);
         let n_lanes = n_lanes(block);
@@ -42,8 +45,8 @@ pub(crate) fn draw(
         for (index, lane) in block.lanes()[..n_lanes].iter().enumerate() {
             while let Some(number) = next_chunk(lane) {
                 block.chunk(index, number, &mut records);
-                lane.taken.store(number.wrapping_add(1), Release);
-                wake(&lane.taken);
+                release(lane, number.wrapping_add(1));
+                n_told[index] = n_told[index].wrapping_add(n_repeats(&records));
                 taker.take(lane.thread.load(Relaxed), &records)?;
                 n_taken += 1;
             }
@@ -60,9 +63,25 @@ pub(crate) fn draw(
     }
     for (index, lane) in block.lanes()[..n_lanes(block)].iter().enumerate() {
         block.remainder(index, &mut records);
+        // What the target repeated behind its last record. It tells its repeats before any
+        // record with payload, so if there are some, then no payload is owed.
+        let n_told = n_told[index].wrapping_add(n_repeats(&records));
+        let n_untold = lane.repeats.load(Acquire).wrapping_sub(n_told);
+        if n_untold > 0 {
+            records.push(Record::new(Kind::Repeats, 0, n_untold, 0, 0));
+        }
         taker.take(lane.thread.load(Relaxed), &records)?;
     }
     Ok(())
+}
+
+/// Gives chunks back to the target, which may wait for them.
+fn release(lane: &Lane, taken: u32) {
+    lane.taken.store(taken, SeqCst);
+    let n_full = lane.filled.load(Relaxed).wrapping_sub(taken);
+    if u64::from(n_full) <= CHUNKS_HALF && lane.target_waits.load(SeqCst) != 0 {
+        wake(&lane.taken);
+    }
 }
 
 /// Ends the nap of [`draw`], after `over` was set.
@@ -103,6 +122,8 @@ fn wake(word: &AtomicU32) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering::Release;
+
     use raddle_trace::control::{CHUNK_BYTES, LANE_BYTES, Layout};
     use raddle_trace::record::{Kind, RECORD_BYTES};
 
@@ -157,6 +178,20 @@ mod tests {
             drawer.join().expect("no panic").expect("no error");
         });
         kept.0
+    }
+
+    #[test]
+    fn repeats_behind_the_last_record_are_told() {
+        let block = Block::new(Layout { n_follow: 0, n_lanes: 1 }).expect("a memory file");
+        let lane = &block.lanes()[0];
+        lane.ring.store(RING, Relaxed);
+        block.poke(0, 0, Record::new(Kind::Write, 8, 1, 20, 0));
+        block.poke(0, RECORD_BYTES, Record::new(Kind::Repeats, 0, 70_000, 0, 0));
+        lane.cursor.store(RING + 2 * RECORD_BYTES as u64, Release);
+        lane.repeats.store(70_025, Relaxed);
+        let mut kept = Kept(Vec::new());
+        draw(&block, &AtomicBool::new(true), &mut kept).expect("no error");
+        assert_eq!(kept.0, [1, 70_000, 5]);
     }
 
     #[test]

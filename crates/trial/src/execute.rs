@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Duration, Instant};
 
-use raddle_trace::control::{self, Deliver, MODULES_MAX, Mode, THREADS_MAX, ThreadSlot};
+use raddle_trace::control::{self, Deliver, EVERY, MODULES_MAX, Mode, THREADS_MAX, ThreadSlot};
 use raddle_trace::file::{WriteError, Writer};
 use raddle_trace::id::{Addr, ThreadId};
 use raddle_trace::record::Record;
@@ -32,8 +32,10 @@ pub enum Delivery<'a> {
     Nothing,
     /// The schedule.
     Schedule,
-    /// Every record, and the schedule too.
+    /// The records, and the schedule too.
     Records(&'a mut dyn Sink),
+    /// The same, with each access, also those that only repeat others.
+    EveryRecord(&'a mut dyn Sink),
 }
 
 /// Whoever keeps the records of a run.
@@ -76,13 +78,15 @@ pub fn execute(
     plan: &Plan,
     delivery: Delivery<'_>,
 ) -> Result<Execution, LaunchError> {
-    let (deliver, sink) = match delivery {
-        Delivery::Nothing => (Deliver::Nothing, None),
-        Delivery::Schedule => (Deliver::Schedule, None),
-        Delivery::Records(sink) => (Deliver::Trace, Some(sink)),
+    let (deliver, sink, options) = match delivery {
+        Delivery::Nothing => (Deliver::Nothing, None, 0),
+        Delivery::Schedule => (Deliver::Schedule, None, 0),
+        Delivery::Records(sink) => (Deliver::Trace, Some(sink), 0),
+        Delivery::EveryRecord(sink) => (Deliver::Trace, Some(sink), EVERY),
     };
     let block = Block::new(plan.layout()).map_err(LaunchError::Block)?;
     plan.store(deliver, &block);
+    block.control().plan.options.fetch_or(options, Relaxed);
     let start = Instant::now();
     let mut running = launch::start(launch, &block)?;
     let deadline = launch.timeout.map(|timeout| (start + timeout, timeout));
@@ -171,7 +175,7 @@ struct Taker<'s, 'a> {
 impl Take for Taker<'_, '_> {
     fn take(&mut self, stream: u32, records: &[Record]) -> Result<(), WriteError> {
         if let Some(recorder) = &mut self.recorder {
-            records.iter().for_each(|&record| recorder.push(record));
+            recorder.push_all(records);
         }
         let Some(sink) = &mut self.sink else { return Ok(()) };
         // Said again whenever there is more to say, so that a trace whose recording is

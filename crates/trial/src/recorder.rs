@@ -24,6 +24,19 @@ enum Part {
 }
 
 impl Recorder {
+    /// Takes the next records of the stream.
+    pub fn push_all(&mut self, records: &[Record]) {
+        // Most records say nothing about the schedule, and this is done for every one.
+        const SWITCH: u64 = Kind::Switch as u64;
+        const CHOICE: u64 = Kind::Choice as u64;
+        for group in records.chunks(64) {
+            let is_told = |record: &Record| matches!(record.head >> 56, SWITCH | CHOICE);
+            if self.pending.is_some() || group.iter().fold(false, |any, one| any | is_told(one)) {
+                group.iter().for_each(|&record| self.push(record));
+            }
+        }
+    }
+
     /// Takes the next record of the stream.
     pub fn push(&mut self, record: Record) {
         match record.kind() {
@@ -102,9 +115,10 @@ mod tests {
             [Record::new(Kind::Choice, 3, 2, 0, 0), Record::new(Kind::Read, 8, 0, 0, 0)],
             switch(0, Switch::Blocked, 0x1240, 9),
         ];
-        for record in records.into_iter().flatten() {
-            recorder.push(record);
-        }
+        let records: Vec<_> = records.into_iter().flatten().collect();
+        // Cut between a switch and its payload.
+        recorder.push_all(&records[..3]);
+        recorder.push_all(&records[3..]);
         let site = |offset| Site::new(b"prog", offset);
         let expected = vec![
             Step::Run { thread: ThreadId(0), count: 5, site: site(0x234) },

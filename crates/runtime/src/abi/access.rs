@@ -1,21 +1,24 @@
 //! Plain accesses: the path that everything else must not slow down.
 //!
 //! Without a trace an access is a countdown, ten instructions with the return: the mode,
-//! its branch, whether the address lies among freed blocks, where the thread's words are, the
-//! countdown, its branch. Four more for an address that does lie there. With a trace follow the two stores of a record, the cursor, and the check for the chunk's end.
-//! Everything else happens in [`crate::hook::slow_access`].
+//! its branch, whether the address lies among freed blocks ([`crate::freed`]), where the
+//! thread's words are, the countdown, its branch. Four more for an address that does lie
+//! there. With a trace follows a look at the table of [`crate::repeats`]: an access that only
+//! repeats others is counted; for any other follow the two stores of a record, the cursor,
+//! and the check for the chunk's end. Everything else happens in [`crate::hook::slow_access`].
 
 use core::arch::naked_asm;
 
-use raddle_trace::record::{Kind, VOLATILE, VPTR};
+use raddle_trace::control::Lane;
+use raddle_trace::record::{Kind, SIZE, VOLATILE, VPTR};
 
 use super::stub::slow_access;
-use crate::{freed, lane, shared, tls};
+use crate::{freed, lane, repeats, shared, tls};
 
 /// The body of an access callback: the address in rdi; `$head` the record's first word
-/// without the address.
+/// without the address, `$shift` the logarithm of the size.
 macro_rules! access {
-    ($head:expr) => {
+    ($head:expr, $shift:expr) => {
         naked_asm!(
             "cmp byte ptr [rip + {mode}], {count}",
             "jne 2f",
@@ -51,20 +54,66 @@ macro_rules! access {
             "sub qword ptr fs:[rax + {countdown}], 1",
             "js 3f",
             "mov rdx, qword ptr fs:[rax + {lane}]",
-            "mov rcx, qword ptr [rdx]",
+            "mov r9, qword ptr [rsp]",
             // A wild pointer must not spill into the kind.
             "shl rdi, 16",
             "shr rdi, 16",
             "movabs r8, {head}",
             "or r8, rdi",
+            // The place in the table.
+            "mov r10d, {spread}",
+            "imul r10, r9",
+            "shr r10, {spread_shift}",
+            "shr rdi, {shift}",
+            "add rdi, r10",
+            "and edi, {places} - 1",
+            "shl edi, 4",
+            "lea r10, [rip + {table}]",
+            "add rdi, r10",
+            // What the place would hold if this were a repeat, and how it differs.
+            "mov r10, qword ptr [rip + {stamp}]",
+            "xor r10, r9",
+            "mov r11, qword ptr [rdi + 8]",
+            "mov rcx, qword ptr [rdi]",
+            "xor r11, r10",
+            "xor rcx, r8",
+            "or r11, rcx",
+            "jnz 4f",
+            "add qword ptr [rdx + {repeats}], 1",
+            "ret",
+            "4:",
+            "movabs rcx, {second}",
+            "cmp r11, rcx",
+            "cmove rcx, qword ptr [rip + {taken}]",
+            "xor r10, rcx",
+            "mov qword ptr [rdi], r8",
+            "mov qword ptr [rdi + 8], r10",
+            "5:",
+            "mov r10, qword ptr [rdx + {repeats}]",
+            "mov r11, r10",
+            "sub r11, qword ptr [rdx + {told}]",
+            "cmp r11, 0xffff",
+            "ja 6f",
+            "mov rcx, qword ptr [rdx]",
+            "shl r11, 48",
+            "or r9, r11",
             "mov qword ptr [rcx], r8",
-            "mov r8, qword ptr [rsp]",
-            "mov qword ptr [rcx + 8], r8",
+            "mov qword ptr [rcx + 8], r9",
             "add rcx, 16",
             "mov qword ptr [rdx], rcx",
+            "mov qword ptr [rdx + {told}], r10",
             "cmp rcx, qword ptr [rdx + 8]",
             "jae {full}",
             "ret",
+            "6:",
+            "push r8",
+            "push r9",
+            "push rdx",
+            "call {many}",
+            "pop rdx",
+            "pop r9",
+            "pop r8",
+            "jmp 5b",
             "3:",
             "movabs rsi, {head}",
             "mov rdx, qword ptr [rsp]",
@@ -78,6 +127,17 @@ macro_rules! access {
             bytes = sym freed::BYTES,
             shadow = sym freed::SHADOW,
             head = const $head,
+            shift = const $shift,
+            spread = const repeats::SPREAD,
+            spread_shift = const repeats::SPREAD_SHIFT,
+            places = const repeats::PLACES,
+            table = sym repeats::TABLE,
+            stamp = sym repeats::STAMP,
+            second = const repeats::SECOND,
+            taken = sym repeats::TAKEN,
+            repeats = const core::mem::offset_of!(Lane, repeats),
+            told = const core::mem::offset_of!(Lane, repeats_told),
+            many = sym lane::many_repeats,
             full = sym lane::full,
             slow = sym slow_access,
         )
@@ -90,7 +150,7 @@ macro_rules! accesses {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
         pub(crate) extern "C" fn $name() {
-            access!(head(Kind::$kind, $info))
+            access!(head(Kind::$kind, $info), (($info) & SIZE).ilog2())
         }
     )*};
 }
@@ -100,8 +160,8 @@ const fn head(kind: Kind, info: u8) -> u64 {
     (kind as u64) << 56 | (info as u64) << 48
 }
 
-const _: () = assert!(core::mem::offset_of!(raddle_trace::control::Lane, cursor) == 0);
-const _: () = assert!(core::mem::offset_of!(raddle_trace::control::Lane, limit) == 8);
+const _: () = assert!(core::mem::offset_of!(Lane, cursor) == 0);
+const _: () = assert!(core::mem::offset_of!(Lane, limit) == 8);
 
 accesses! {
     __tsan_read1 => Read, 1;

@@ -8,6 +8,8 @@
 //!
 //! **The model.** The part of a record that is the same each time an operation is performed
 //! (kind, info, extra, pc) is a *site*, the rest (most often an address) its *value*. The
+//! extra of a plain access, which counts repeats, belongs to neither: it is expected to be
+//! what it was when the thread last performed the site. The
 //! site is guessed from a hash of the sites before it in the same thread. The value is
 //! guessed by the one of four rules that was right last: the site's last value plus
 //! a stride; the thread's last value, or the one before, plus a distance (fields of an
@@ -19,7 +21,8 @@
 //! **The block.** For each surprise: a code byte, and how many records since the last one
 //! came as expected. A code says how the site is told, and how the value:
 //! ```text
-//! code    = how << 5 | what
+//! code    = other << 7 | how << 5 | what
+//! other   = 1 if the repeats are not those expected, and in their column
 //! how     = 0 as guessed | 1 what followed the site before the last time that was a surprise
 //!         | 2 by number | 3 a new one
 //! what    = 0 by the site's rule | 1..=4 by another rule | 4 + n: n bytes to add to the site's
@@ -28,6 +31,7 @@
 //!           long runs: varint* | numbers of sites: varint*
 //!           new sites: (head >> 48 (u24; 0x10000: payload), zigzag varint of tail - last new tail)*
 //!           literals of 1, 2, … 8 bytes, zigzag: eight columns
+//!           repeats: varint*
 //! block   = (n_bytes (u32) n_stored (u32) stored)*, a column each, in this order
 //! ```
 //! A column is compressed by zstd if that saves a sixteenth of it (then n_stored < n_bytes).
@@ -82,7 +86,8 @@ const NUMBERS: usize = 2;
 const SITES: usize = 3;
 /// That of literals with n bytes is `LITERALS + n`.
 const LITERALS: usize = 3;
-const N_COLUMNS: usize = 12;
+const REPEATS: usize = 12;
+const N_COLUMNS: usize = 13;
 
 /// In the column of codes: the run is in that of long runs.
 const LONG_RUN: u64 = 255;
@@ -95,6 +100,8 @@ const NEXT: u8 = 1;
 const NUMBERED: u8 = 2;
 const NEW: u8 = 3;
 const HOW_SHIFT: u32 = 5;
+/// Code, uppermost bit: the repeats are in their column.
+const OTHER_REPEATS: u8 = 0x80;
 
 /// Code, lower part: how the value is told. 1 to 4 are rules.
 const USUAL: u8 = 0;
@@ -139,7 +146,7 @@ mod tests {
         assert_eq!(unpack(&block, records.len()).as_deref(), Ok(records));
     }
 
-    /// The size of the packed block, without the 96 bytes that every block has.
+    /// The size of the packed block, without the 104 bytes that every block has.
     fn n_bytes(records: &[Record]) -> usize {
         check(records);
         pack(records).len() - 8 * N_COLUMNS
@@ -217,7 +224,9 @@ mod tests {
         (select(kinds), 0..3_u8, 0..40_u64, 0..6_u64).prop_map(|(kind, info, at, pc)| match kind {
             Kind::More => Record::more(at),
             Kind::Switch => Record::new(kind, info, at % 3, 0, 0x5555_0000 + pc),
-            _ => Record::new(kind, info, 0x7fff_0000 + 4 * at, 0, 0x5555_0000 + pc),
+            _ => {
+                Record::new(kind, info, 0x7fff_0000 + 4 * at, (at % 4 / 3) as u16, 0x5555_0000 + pc)
+            }
         })
     }
 

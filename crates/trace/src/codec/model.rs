@@ -73,22 +73,33 @@ pub(super) struct Site {
     pub(super) mask: u64,
     // All ones if the value is the tail, zero if it is the operand.
     in_tail: u64,
+    // The bits of the tail that count repeats: of a plain access the extra, otherwise none.
+    pub(super) repeats: u64,
     // Whether later values may be near to its own. Return addresses and payload are near to
     // nothing, and would only be in the way between two accesses to an object.
     leads: bool,
 }
 
 impl Site {
-    pub(super) const PAYLOAD: Self =
-        Self { head: MORE_HEAD, tail: 0, mask: u64::MAX, in_tail: u64::MAX, leads: false };
+    pub(super) const PAYLOAD: Self = Self {
+        head: MORE_HEAD,
+        tail: 0,
+        mask: u64::MAX,
+        in_tail: u64::MAX,
+        repeats: 0,
+        leads: false,
+    };
 
     pub(super) fn plain(head: u64, tail: u64) -> Self {
+        let is_one_of = |kinds: [Kind; 2]| kinds.map(|kind| kind as u64).contains(&(head >> 56));
+        let repeats = if is_one_of([Kind::Read, Kind::Write]) { !LOW } else { 0 };
         Self {
             head: head & !LOW,
-            tail,
+            tail: tail & !repeats,
             mask: LOW,
             in_tail: 0,
-            leads: ![Kind::Enter, Kind::Leave].map(|kind| kind as u64).contains(&(head >> 56)),
+            repeats,
+            leads: !is_one_of([Kind::Enter, Kind::Leave]),
         }
     }
 
@@ -97,7 +108,7 @@ impl Site {
         if record.head == MORE_HEAD { Self::PAYLOAD } else { Self::plain(record.head, record.tail) }
     }
 
-    /// The record with this value.
+    /// The record with this value, and no repeats.
     #[inline]
     pub(super) fn record(&self, value: u64) -> Record {
         Record { head: self.head | value & !self.in_tail, tail: self.tail | value & self.in_tail }
@@ -153,6 +164,8 @@ struct Habit {
     distance: u64,
     first: u64,
     second: u64,
+    // The last repeats, where a record has them.
+    repeats: u64,
 }
 
 /// What is expected after a context.
@@ -243,7 +256,9 @@ impl Model {
         let site = self.sites.get(guess.site.0 as usize)?;
         let slot = self.slot(guess.site, context);
         let value = self.usual(slot, context) & site.mask;
-        Some(Expected { record: site.record(value), guess, value, slot, leads: site.leads })
+        let mut record = site.record(value);
+        record.tail |= self.habits[slot].repeats & site.repeats;
+        Some(Expected { record, guess, value, slot, leads: site.leads })
     }
 
     /// It came as expected.
@@ -348,6 +363,12 @@ impl Model {
         habit.last = value;
         habit.rule = rule.unwrap_or(habit.rule);
         habit.add = [habit.stride, habit.first, habit.second, 0][habit.rule as usize];
+    }
+
+    /// The repeats that are expected, where a record has them.
+    pub(super) fn repeats(&mut self, site: Number) -> &mut u64 {
+        let slot = self.slot(site, &self.context);
+        &mut self.habits[slot].repeats
     }
 
     /// Goes on behind a record that was not everyday.

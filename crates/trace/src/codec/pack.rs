@@ -4,7 +4,7 @@ use super::column::{Column, Press, zigzag};
 use super::model::{Model, Number, Rule, Site};
 use super::{
     BY_RULE, CODES, FROM_FIRST, FROM_LAST, GUESSED, HOW_SHIFT, LITERALS, LONG_RUN, N_COLUMNS, NEW,
-    NEXT, NUMBERED, NUMBERS, PAYLOAD, RECORDS_MAX, RUNS, SITES, USUAL,
+    NEXT, NUMBERED, NUMBERS, OTHER_REPEATS, PAYLOAD, RECORDS_MAX, REPEATS, RUNS, SITES, USUAL,
 };
 use crate::record::Record;
 
@@ -101,11 +101,12 @@ impl Packer {
     fn pack(&mut self, record: Record) {
         let (how, site) = self.tell_site(record);
         let value = self.model.sites[site.index()].value(record);
+        let repeats = self.tell_repeats(site, record);
         let what = self.tell_value(site, value);
-        if (how, what) == (GUESSED, USUAL) {
+        if (how, what, repeats) == (GUESSED, USUAL, 0) {
             self.run += 1;
         } else {
-            let code = u64::from(how << HOW_SHIFT | what);
+            let code = u64::from(repeats | how << HOW_SHIFT | what);
             if self.run < LONG_RUN {
                 self.columns[CODES].put(self.run << 8 | code, 2);
             } else {
@@ -155,6 +156,18 @@ impl Packer {
         number
     }
 
+    fn tell_repeats(&mut self, site: Number, record: Record) -> u8 {
+        let mask = self.model.sites[site.index()].repeats;
+        let repeats = record.tail & mask;
+        let expected = self.model.repeats(site);
+        if repeats == *expected & mask {
+            return 0;
+        }
+        *expected = repeats;
+        self.columns[REPEATS].put_varint(repeats >> 48);
+        OTHER_REPEATS
+    }
+
     fn tell_value(&mut self, site: Number, value: u64) -> u8 {
         let model = &mut self.model;
         if model.usual_of(site) == value {
@@ -181,7 +194,8 @@ impl Packer {
 /// Whether the record is one of this site.
 fn fits(model: &Model, number: Number, record: Record) -> bool {
     let site = &model.sites[number.index()];
-    number != Number::NONE && site.record(site.value(record)) == record
+    let without = Record { tail: record.tail & !site.repeats, ..record };
+    number != Number::NONE && site.record(site.value(record)) == without
 }
 
 /// Finds plain sites by what they are. Open addressing, half full at most.

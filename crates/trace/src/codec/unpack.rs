@@ -4,7 +4,7 @@ use super::column::{Source, unzigzag};
 use super::model::{Model, Number, Rule, Site};
 use super::{
     BY_RULE, CODES, FROM_FIRST, FROM_LAST, GUESSED, HOW_SHIFT, LITERALS, LONG_RUN, N_COLUMNS, NEXT,
-    NUMBERED, NUMBERS, PAYLOAD, RUNS, SITES, USUAL, UnpackError,
+    NUMBERED, NUMBERS, OTHER_REPEATS, PAYLOAD, REPEATS, RUNS, SITES, USUAL, UnpackError,
 };
 use crate::record::Record;
 
@@ -120,8 +120,13 @@ impl Unpacker {
     /// Unpacks a record that may be a surprise.
     #[inline(never)]
     fn unpack(&mut self, code: u8) -> Result<Record, UnpackError> {
+        let (has_repeats, code) = (code & OTHER_REPEATS != 0, code & !OTHER_REPEATS);
         let number = self.site(code)?;
         let site = self.model.sites[number.index()];
+        if has_repeats {
+            *self.model.repeats(number) = self.columns[REPEATS].get_varint()? << 48;
+        }
+        let repeats = *self.model.repeats(number) & site.repeats;
         let value = self.value(code, number)? & site.mask;
         let what = code & ((1 << HOW_SHIFT) - 1);
         if what == USUAL {
@@ -131,7 +136,8 @@ impl Unpacker {
             self.model.learn(number, value, rule.copied());
         }
         self.model.advance(number, value);
-        Ok(site.record(value))
+        let record = site.record(value);
+        Ok(Record { tail: record.tail | repeats, ..record })
     }
 
     fn site(&mut self, code: u8) -> Result<Number, UnpackError> {

@@ -41,7 +41,7 @@ use crate::checksum::checksum;
 use crate::codec::RECORDS_MAX;
 
 /// The version that this code writes and the newest that it reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 const MAGIC: [u8; 8] = *b"raddle\0t";
 const FILE_HEAD_BYTES: usize = 16;
@@ -82,6 +82,9 @@ pub enum ReadError {
         "trace has format version {found}, this raddle reads up to {known}; read it with a newer raddle"
     )]
     Version { found: u32, known: u32 },
+    /// Written by a version that was never released.
+    #[error("trace has format version {found}, from before the first release; record it again")]
+    Unreleased { found: u32 },
     /// The recording ended before there was anything to read.
     #[error(
         "trace ends at byte {at}, before it says what ran; was the recording killed? record it again"
@@ -267,6 +270,17 @@ mod tests {
     }
 
     #[test]
+    fn repeats_are_events() {
+        let write = Record::new(Kind::Write, 4, 1, 300, 0x10);
+        let repeats = Record::new(Kind::Repeats, 0, 100_000, 0, 0);
+        let (summary, trace) = written(&[(0, vec![read(1), write, repeats])]);
+        let stats = trace.stats().expect("stats");
+        assert_eq!((stats.events, stats.repeats), (100_302, 100_300));
+        assert_eq!(summary.events, stats.events);
+        assert_eq!(events(&trace)[2].op, Op::Repeats { n: 100_000 });
+    }
+
+    #[test]
     fn an_event_that_the_target_did_not_live_to_write_does_not_count() {
         let update = Record::new(Kind::AtomicUpdate, 8, 64, 5, 0x20);
         for cut in [vec![update], vec![update, Record::more(1)]] {
@@ -359,6 +373,14 @@ mod tests {
             let err = opened(foreign.as_bytes()).err();
             assert!(matches!(err, Some(ReadError::NotATrace { .. })), "{foreign:?}: {err:?}");
         }
+    }
+
+    #[test]
+    fn an_unreleased_version_is_refused_by_name() {
+        let mut bytes = small();
+        bytes[8] = 1;
+        let err = opened(&bytes).err();
+        assert!(matches!(err, Some(ReadError::Unreleased { found: 1 })), "{err:?}");
     }
 
     #[test]

@@ -309,6 +309,9 @@ fn outline(bytes: &[u8], path: &Path) -> Result<Outline, ReadError> {
         return Err(foreign());
     }
     let found = rest.first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+    if found < VERSION {
+        return Err(ReadError::Unreleased { found });
+    }
     if found != VERSION {
         return Err(ReadError::Version { found, known: VERSION });
     }

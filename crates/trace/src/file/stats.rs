@@ -13,8 +13,10 @@ use crate::record::Kind;
 /// Counts of what a trace holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stats {
-    /// Events, as [`is_event`] counts them.
+    /// Events, as [`is_event`] counts them, and repeats.
     pub events: u64,
+    /// Accesses among them that repeat earlier ones and were not recorded.
+    pub repeats: u64,
     /// Threads that performed at least one event.
     pub threads: u64,
     /// Memory locations that were accessed, as [`Locations`] tells them apart.
@@ -39,8 +41,10 @@ impl Stats {
         }
         let counts = |&kind: &Kind| (kind, counter.n_kinds[kind as usize]);
         let kinds: Vec<_> = Kind::ALL.iter().map(counts).filter(|&(_, n)| n > 0).collect();
+        let recorded = kinds.iter().filter(|(kind, _)| is_event(*kind)).map(|(_, n)| n);
         Ok(Self {
-            events: kinds.iter().filter(|(kind, _)| is_event(*kind)).map(|(_, n)| n).sum(),
+            events: recorded.sum::<u64>().saturating_add(counter.n_repeats),
+            repeats: counter.n_repeats,
             threads: counter.threads.len() as u64,
             locations: counter.locations.count(),
             locks: counter.n_locks_retired + counter.locks.len() as u64,
@@ -53,6 +57,7 @@ impl Stats {
 
 struct Counter {
     n_kinds: [u64; 256],
+    n_repeats: u64,
     threads: FxHashSet<ThreadId>,
     // Whose event the last one was.
     last: Option<ThreadId>,
@@ -65,6 +70,7 @@ impl Default for Counter {
     fn default() -> Self {
         Self {
             n_kinds: [0; 256],
+            n_repeats: 0,
             threads: FxHashSet::default(),
             last: None,
             locations: Locations::new(),
@@ -83,9 +89,12 @@ impl Counter {
             self.last = Some(thread);
         }
         match op {
-            Op::Read(Access { addr, bytes, .. }) | Op::Write(Access { addr, bytes, .. }) => {
+            Op::Read(access) | Op::Write(access) => {
+                let Access { addr, bytes, repeats, .. } = access;
+                self.n_repeats = self.n_repeats.saturating_add(u64::from(repeats));
                 self.locations.touch(addr, bytes);
             }
+            Op::Repeats { n } => self.n_repeats = self.n_repeats.saturating_add(n),
             Op::Atomic(atomic) => self.locations.touch(atomic.addr, u64::from(atomic.bytes)),
             Op::Acquire(op) | Op::Release(op) => {
                 self.locks.insert(op.lock);

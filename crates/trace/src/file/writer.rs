@@ -10,7 +10,7 @@ use super::{
 };
 use crate::checksum::checksum;
 use crate::codec::{Packer, Press, RECORDS_MAX};
-use crate::event::{is_event, n_more};
+use crate::event::{is_event, n_more, n_repeats};
 use crate::record::{Kind, Record};
 use crate::run::Run;
 
@@ -31,7 +31,7 @@ pub struct Writer {
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Events, as [`is_event`] counts them.
+    /// Events, as [`is_event`] counts them, and repeats.
     pub events: u64,
     /// Records.
     pub records: u64,
@@ -42,7 +42,7 @@ pub struct Summary {
 struct Stream {
     number: u32,
     packer: Packer,
-    // Records that begin an event.
+    // Records that begin an event, and repeats.
     n_begun: u64,
     // Payload that the last record still lacks, and whether it counts once that is there.
     n_owed: usize,
@@ -192,7 +192,8 @@ impl Stream {
         // Without a branch or a table: this is done for every record.
         let begins =
             |record: &Record| EVENTS.checked_shr((record.head >> 56) as u32).unwrap_or(0) & 1;
-        self.n_begun += records.iter().map(begins).sum::<u64>();
+        let n_begun = records.iter().map(begins).sum::<u64>();
+        self.n_begun = self.n_begun.saturating_add(n_begun).saturating_add(n_repeats(records));
         self.note_owed(records);
         self.packer.push(records);
     }

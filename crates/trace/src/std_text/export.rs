@@ -148,8 +148,14 @@ impl<'a, W: Write> Exporter<'a, W> {
             Op::Atomic(atomic) => {
                 let at = self.place(thread, pc);
                 let bytes = u64::from(atomic.bytes);
-                let access =
-                    Access { addr: atomic.addr, bytes, volatile: false, vptr: false, range: false };
+                let access = Access {
+                    addr: atomic.addr,
+                    bytes,
+                    volatile: false,
+                    vptr: false,
+                    range: false,
+                    repeats: 0,
+                };
                 let lock = self.lock(LockName::Atomic(atomic.addr));
                 self.line(at, format_args!("acq(L{lock})"))?;
                 if atomic.action != AtomicAction::Store {
@@ -233,7 +239,8 @@ impl<'a, W: Write> Exporter<'a, W> {
             | Op::Fork
             | Op::Signal { .. }
             | Op::Fiber(_)
-            | Op::Step => Ok(()),
+            | Op::Step
+            | Op::Repeats { .. } => Ok(()),
         }
     }
 
