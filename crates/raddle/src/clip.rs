@@ -102,10 +102,11 @@ pub(crate) fn outcome(execution: &Execution, verdict: &Verdict) -> Option<Outcom
     let kind = match kind {
         FailureKind::Exit => OutcomeKind::Exit,
         FailureKind::Signal => OutcomeKind::Signal,
-        // What the runtime finds wrong is an assertion of its own.
-        FailureKind::Assert | FailureKind::Memory | FailureKind::Misuse => OutcomeKind::Assert,
+        FailureKind::Assert => OutcomeKind::Assert,
         FailureKind::Deadlock => OutcomeKind::Deadlock,
         FailureKind::Hang => OutcomeKind::Hang,
+        FailureKind::Memory => OutcomeKind::Memory,
+        FailureKind::Misuse => OutcomeKind::Misuse,
         FailureKind::Output => OutcomeKind::Output,
         FailureKind::Oracle => OutcomeKind::Oracle,
     };
