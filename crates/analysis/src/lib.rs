@@ -16,3 +16,6 @@ pub mod anomaly;
 pub mod deadlock;
 pub mod predict;
 pub mod weave;
+pub mod observed;
+#[cfg(test)]
+mod notation;

@@ -13,7 +13,7 @@ pub struct Held {
 }
 
 /// A set of locks; 0 is the empty set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockSet(pub u32);
 
 impl LockSet {

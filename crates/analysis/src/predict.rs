@@ -20,9 +20,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::accesses::{Cell, Double, Single, Unit};
 use crate::anomaly::{Anomaly, AnomalyKind, Identity};
 use crate::deadlock;
+use crate::locks::Held;
 use crate::nearby::Couple;
 use crate::pattern::{Pattern, PatternKind};
 use crate::scan::Model;
+use crate::skeleton::What;
 use crate::witness::{Deed, Witness};
 
 /// Ways to have an anomaly that are kept.
@@ -97,14 +99,19 @@ impl Found<'_> {
         }
     }
 
-    /// Whether nothing that must hold forbids this order.
+    /// Whether nothing that must hold forbids this order, and not every order has it.
     fn possible(&self, way: &[Witness]) -> bool {
-        way.iter().enumerate().all(|(at, later)| {
-            way[..at].iter().all(|earlier| {
-                earlier.thread == later.thread
-                    || !self.model.order.before(later.moment, earlier.moment)
+        let before = |a: &Witness, b: &Witness| {
+            a.thread == b.thread || self.model.order.before(a.moment, b.moment)
+        };
+        let inevitable = way.windows(2).all(|pair| before(&pair[0], &pair[1]));
+        !inevitable
+            && way.iter().enumerate().all(|(at, later)| {
+                way[..at].iter().all(|earlier| {
+                    earlier.thread == later.thread
+                        || !self.model.order.before(later.moment, earlier.moment)
+                })
             })
-        })
     }
 }
 
@@ -274,9 +281,31 @@ fn apart(model: &Model, way: &[Witness]) -> bool {
         !held_on
             || way[at + 1..next].iter().all(|event| {
                 !(model.exclude(first.locks, event.locks)
-                    && model.exclude(second.locks, event.locks))
+                    && model.exclude(second.locks, event.locks)
+                    && held_across(model, first, second, event))
             })
     })
+}
+
+/// Whether a thread keeps a lock from one event to the next that another one needs. Looked up
+/// where it synchronizes, since inside a critical section others may begin and end.
+fn held_across(model: &Model, first: &Witness, second: &Witness, event: &Witness) -> bool {
+    let syncs = &model.skeleton.lines[first.thread.0 as usize].syncs;
+    let from = syncs.partition_point(|sync| sync.at < first.at);
+    let between = syncs[from..].iter().take_while(|sync| sync.at < second.at);
+    let needs = |held: &&Held| {
+        let others = model.locks.held(event.locks).iter();
+        let mut others = others.filter(|other| other.lock == held.lock);
+        others.any(|other| !(other.shared && held.shared))
+    };
+    let kept = model.locks.held(first.locks).iter().filter(needs);
+    let mut kept: Vec<_> = kept.filter(|held| !model.words.is_other(held.lock)).collect();
+    for sync in between {
+        if let What::Release { lock, .. } = sync.what {
+            kept.retain(|held| held.lock != lock);
+        }
+    }
+    !kept.is_empty()
 }
 
 /// Patterns of two variables.
@@ -358,4 +387,187 @@ fn wake_ups(found: &mut Found<'_>) {
             }
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::built_in;
+    use crate::scan::tests::read;
+
+    /// The anomalies of events that all have a label, as `kind label label …`; a line without
+    /// one has its thread.
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let (notation, model) = read(text);
+        let anomalies = predict(&model, &built_in());
+        let mut found: Vec<_> = anomalies
+            .iter()
+            .filter(|anomaly| anomaly.kind != AnomalyKind::MultiVariable)
+            .map(|anomaly| {
+                let labels = anomaly.ways[0].iter().map(|event| notation.label(event.pc));
+                let labels: Vec<_> = labels.collect();
+                format!("{} {}", anomaly.kind.as_str(), labels.join(" "))
+            })
+            .filter(|found| !found.contains('T'))
+            .collect();
+        found.sort();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn two_writes_without_a_lock_are_a_race() {
+        check("T0 spawn T1\n T0 read x\n a: T0 write x\n b: T1 write x", &["race b a"]);
+    }
+
+    #[test]
+    fn a_common_lock_keeps_writes_apart() {
+        check(
+            "
+            T0 spawn T1
+            T0 acquire m
+            a: T0 write x
+            T0 release m
+            T1 acquire m
+            b: T1 write x
+            T1 release m",
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_read_and_a_write_of_two_sections_are_not_atomic() {
+        check(
+            "
+            T0 spawn T1
+            T0 acquire m
+            a: T0 read x
+            T0 release m
+            T0 acquire m
+            b: T0 write x
+            T0 release m
+            T1 acquire m
+            c: T1 write x
+            T1 release m",
+            &["atomicity a c b"],
+        );
+    }
+
+    #[test]
+    fn a_read_and_a_write_of_one_section_are_atomic() {
+        check(
+            "
+            T0 spawn T1
+            T0 acquire m
+            a: T0 read x
+            b: T0 write x
+            T0 release m
+            T1 acquire m
+            c: T1 write x
+            T1 release m",
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_lock_taken_twice_inside_another_is_not_held_across() {
+        check(
+            "
+            T0 spawn T1
+            T0 acquire o
+            T0 acquire m
+            a: T0 read x
+            T0 release m
+            T0 acquire m
+            b: T0 write x
+            T0 release m
+            T0 release o
+            T1 acquire m
+            c: T1 write x
+            T1 release m",
+            &["atomicity a c b"],
+        );
+    }
+
+    #[test]
+    fn a_join_leaves_nothing_to_predict() {
+        check(
+            "
+            T0 spawn T1
+            a: T1 write x
+            T1 end
+            T0 join T1
+            b: T0 write x",
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_free_behind_a_use_may_come_before_it() {
+        check(
+            "
+            T0 alloc p
+            T0 spawn T1
+            a: T1 read p
+            b: T0 free p",
+            &["order b a"],
+        );
+        check(
+            "
+            T0 alloc p
+            T0 spawn T1
+            a: T1 read p
+            T1 end
+            T0 join T1
+            b: T0 free p",
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_use_may_come_before_the_first_write() {
+        check("T0 spawn T1\n a: T0 write x\n b: T1 read x", &["order b a"]);
+    }
+
+    #[test]
+    fn a_wake_up_may_come_before_its_wait() {
+        check(
+            "
+            T0 spawn T1
+            a: T1 wait c
+            b: T0 signal c
+            T1 woken c by T0",
+            &["order b a"],
+        );
+    }
+
+    #[test]
+    fn two_locks_in_two_orders_are_a_deadlock() {
+        check(DEADLOCK, &["deadlock a b"]);
+    }
+
+    #[test]
+    fn a_gate_prevents_a_deadlock() {
+        let gated: Vec<_> = DEADLOCK
+            .lines()
+            .map(|line| match line.trim() {
+                "a: T0 acquire m" => "T0 acquire g\n a: T0 acquire m",
+                "T0 release m" => "T0 release m\n T0 release g",
+                "b: T1 acquire n" => "T1 acquire g\n b: T1 acquire n",
+                other => other,
+            })
+            .collect();
+        check(&gated.join("\n"), &[]);
+    }
+
+    const DEADLOCK: &str = "
+        T0 spawn T1
+        a: T0 acquire m
+        T0 acquire n
+        T0 release n
+        T0 release m
+        b: T1 acquire n
+        T1 acquire m
+        T1 release m
+        T1 release n";
 }

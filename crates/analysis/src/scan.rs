@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use raddle_trace::event::{Atomic, AtomicAction, Event, LockOp, Op};
+use raddle_trace::event::{Access, Atomic, AtomicAction, Event, LockOp, Op, is_event};
 use raddle_trace::id::{Addr, Pc, ThreadId};
 use raddle_trace::record::{Switch, Wake};
 use rustc_hash::FxHashMap;
@@ -11,7 +11,7 @@ use crate::accesses::{Accesses, Cell, Unit};
 use crate::lock_words::{LockWords, Meaning};
 use crate::locks::{Held, LockSet, LockSets};
 use crate::nearby::{Couple, Nearby};
-use crate::order::{Clocks, Gift, Moment};
+use crate::order::{Clocks, Gift};
 use crate::sharing::{GRANULE_BITS, Sharing};
 use crate::skeleton::{Skeleton, Stretch, Sync, What};
 use crate::witness::{Deed, Witness};
@@ -104,7 +104,7 @@ pub struct Scan {
 struct State {
     steps: u64,
     held: Vec<Holding>,
-    locks: LockSet0,
+    locks: LockSet,
     section: u32,
     n_sections: u32,
     marks: u32,
@@ -113,15 +113,6 @@ struct State {
     /// The last atomic load: where, of what, its value.
     load: Option<(Pc, Addr, u64)>,
     begun: bool,
-}
-
-#[derive(Debug)]
-struct LockSet0(LockSet);
-
-impl Default for LockSet0 {
-    fn default() -> Self {
-        Self(LockSet::NONE)
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -165,37 +156,16 @@ impl Scan {
             self.switch(thread, reason, stopped_at);
             return;
         }
-        if !matches!(op, Op::Step | Op::Clock { .. } | Op::Choice { .. }) {
+        if is_event(op.kind()) {
             self.model.n_events += 1;
         }
         self.begin(thread);
         match op {
-            Op::Read(access) => {
-                self.access(
-                    thread,
-                    pc,
-                    Deed::Read,
-                    access.addr,
-                    access.bytes,
-                    access.range,
-                    seq,
-                    sharing,
-                );
-            }
-            Op::Write(access) => {
-                self.access(
-                    thread,
-                    pc,
-                    Deed::Write,
-                    access.addr,
-                    access.bytes,
-                    access.range,
-                    seq,
-                    sharing,
-                );
-            }
+            Op::Read(access) => self.access(thread, pc, Deed::Read, &access, seq, sharing),
+            Op::Write(access) => self.access(thread, pc, Deed::Write, &access, seq, sharing),
             Op::Atomic(atomic) => self.atomic(thread, pc, &atomic, seq, sharing),
             Op::Step => self.state(thread).steps += 1,
+            Op::Repeats { n } => self.repeats(thread, n),
             Op::Choice { taken, .. } => self.model.skeleton.choices.push(taken as u32),
             Op::Enter { .. } => {
                 let state = self.state(thread);
@@ -220,8 +190,14 @@ impl Scan {
             Op::Join(child) => {
                 let steps = self.threads.get(child.0 as usize).map_or(0, |state| state.steps);
                 self.after(thread, child, steps, false);
-                if let Some(gift) = self.ends.get(&child) {
-                    self.model.order.take(thread, gift);
+                // An imported trace does not say when a thread ends.
+                let gift = match self.ends.get(&child) {
+                    Some(gift) => Some(gift.clone()),
+                    None if steps > 0 => Some(self.model.order.give(child)),
+                    None => None,
+                };
+                if let Some(gift) = gift {
+                    self.model.order.take(thread, &gift);
                     let weak = self.model.weak.give(child);
                     self.model.weak.take(thread, &weak);
                 }
@@ -248,10 +224,10 @@ impl Scan {
                 self.signal(thread, cond);
             }
             Op::FutexWait { futex, .. } => self.waits(thread, pc, Deed::Wait, futex, seq),
-            Op::FutexWoken { futex, how: Wake::Woken, by } => {
-                if !self.model.words.looks_like_lock(futex) {
-                    self.woken(thread, futex, by);
-                }
+            Op::FutexWoken { futex, how: Wake::Woken, by }
+                if !self.model.words.looks_like_lock(futex) =>
+            {
+                self.woken(thread, futex, by);
             }
             Op::FutexWake { futex, .. } => {
                 self.waits(thread, pc, Deed::Signal, futex, seq);
@@ -388,6 +364,8 @@ impl Scan {
     }
 
     fn after(&mut self, thread: ThreadId, other: ThreadId, steps: u64, soft: bool) {
+        // It may have done nothing that was seen.
+        self.model.skeleton.line(other);
         self.sync(thread, What::After { thread: other, steps, soft });
     }
 
@@ -481,7 +459,7 @@ impl Scan {
         let held = self.threads[thread.0 as usize].held.iter();
         let held = held.map(|held| Held { lock: held.lock, shared: held.shared });
         let locks = self.model.locks.set(held);
-        self.threads[thread.0 as usize].locks = LockSet0(locks);
+        self.threads[thread.0 as usize].locks = locks;
     }
 
     fn witness(
@@ -508,24 +486,23 @@ impl Scan {
             seq,
             moment,
             weak,
-            locks: state.locks.0,
+            locks: state.locks,
             section: state.section,
             activations: [activation(1), activation(2)],
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of an event, in the hottest loop")]
     fn access(
         &mut self,
         thread: ThreadId,
         pc: Pc,
         deed: Deed,
-        addr: Addr,
-        bytes: u64,
-        range: bool,
+        access: &Access,
         seq: u64,
         sharing: &Sharing,
     ) {
+        let Access { addr, bytes, range, repeats, .. } = *access;
+        self.repeats(thread, u64::from(repeats));
         if !range {
             self.state(thread).steps += 1;
             if !sharing.is_shared(addr.0 >> GRANULE_BITS)
@@ -537,6 +514,12 @@ impl Scan {
         let bytes = bytes.min(u64::from(u32::MAX)) as u32;
         let witness = self.witness(thread, pc, deed, addr, bytes, seq);
         self.note(&witness, sharing, true);
+    }
+
+    /// The thread has repeated earlier accesses, which tells nothing new.
+    fn repeats(&mut self, thread: ThreadId, n: u64) {
+        self.state(thread).steps += n;
+        self.model.n_events += n;
     }
 
     /// Puts an access where it belongs.
@@ -640,7 +623,188 @@ fn unit(before: &Witness, now: &State) -> Unit {
     }
 }
 
-impl Moment {
-    /// The beginning.
-    pub const START: Self = Self(0);
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::notation::{self, Notation};
+
+    /// What a trace in [`notation`] says.
+    pub(crate) fn read(text: &str) -> (Notation, Model) {
+        let notation = notation::parse(text);
+        let mut sharing = Sharing::default();
+        notation.events.iter().for_each(|event| sharing.push(event));
+        let mut scan = Scan::default();
+        notation.events.iter().for_each(|event| scan.push(event, &sharing));
+        (notation, scan.finish())
+    }
+
+    fn labelled(notation: &Notation, model: &Model, label: &str) -> Witness {
+        let all = model.cells.iter().flat_map(|cell| &cell.singles).map(|single| single.first);
+        let mut all = all.filter(|witness| notation.label(witness.pc) == label);
+        all.next().expect("an access to shared memory with this label")
+    }
+
+    /// Whether `a` must come before `b`.
+    #[track_caller]
+    fn check(text: &str, ordered: bool) {
+        let (notation, model) = read(text);
+        let [a, b] = ["a", "b"].map(|label| labelled(&notation, &model, label));
+        assert_eq!(model.order.before(a.moment, b.moment), ordered);
+        assert!(!model.order.before(b.moment, a.moment));
+    }
+
+    /// Whether a lock keeps `a` and `b` apart.
+    #[track_caller]
+    fn check_locks(text: &str, excluded: bool) {
+        let (notation, model) = read(text);
+        let [a, b] = ["a", "b"].map(|label| labelled(&notation, &model, label));
+        assert_eq!(model.exclude(a.locks, b.locks), excluded);
+    }
+
+    #[test]
+    fn creation_and_join_order() {
+        check("a: T0 write x\n T0 spawn T1\n b: T1 write x", true);
+        check("T0 spawn T1\n a: T0 write x\n b: T1 write x", false);
+        check("T0 spawn T1\n a: T1 write x\n T1 end\n T0 join T1\n b: T0 write x", true);
+        check("T0 spawn T1\n a: T1 write x\n T1 end\n b: T0 write x", false);
+    }
+
+    #[test]
+    fn a_lock_does_not_order() {
+        check(
+            "
+            T0 spawn T1
+            T0 acquire m
+            a: T0 write x
+            T0 release m
+            T1 acquire m
+            b: T1 write x
+            T1 release m",
+            false,
+        );
+    }
+
+    #[test]
+    fn a_semaphore_orders() {
+        check(
+            "
+            T0 spawn T1
+            a: T0 write x
+            T0 post s
+            T1 lower s
+            b: T1 read x",
+            true,
+        );
+    }
+
+    #[test]
+    fn a_semaphore_that_was_raised_before_does_not() {
+        check(
+            "
+            T0 spawn T1
+            T0 post s
+            a: T0 write x
+            T1 lower s
+            b: T1 read x",
+            false,
+        );
+    }
+
+    #[test]
+    fn a_barrier_orders_what_comes_before_it() {
+        let trace = |a: &str, b: &str| {
+            format!(
+                "
+                T0 spawn T1
+                {a}
+                T0 enter r
+                T1 enter r
+                T1 leave r
+                {b}
+                T0 leave r
+                T0 write x"
+            )
+        };
+        check(&trace("a: T0 write x", "b: T1 write x"), true);
+        let behind = trace("", "a: T1 write x").replace("T0 write x", "b: T0 write x");
+        check(&behind, false);
+    }
+
+    #[test]
+    fn a_wake_up_orders() {
+        check(
+            "
+            T0 spawn T1
+            T1 wait c
+            a: T0 write x
+            T0 signal c
+            T1 woken c by T0
+            b: T1 read x",
+            true,
+        );
+    }
+
+    #[test]
+    fn a_flag_that_was_spun_on_orders() {
+        check(
+            "
+            T0 spawn T1
+            s: T1 load f 0
+            a: T0 write x
+            T0 store f 0 1
+            s: T1 load f 1
+            b: T1 read x",
+            true,
+        );
+    }
+
+    #[test]
+    fn a_flag_that_was_looked_at_once_does_not() {
+        check(
+            "
+            T0 spawn T1
+            a: T0 write x
+            T0 store f 0 1
+            T1 load f 1
+            b: T1 read x",
+            false,
+        );
+    }
+
+    #[test]
+    fn a_futex_mutex_is_a_lock() {
+        let trace = |unlock: &str| {
+            format!(
+                "
+                T0 spawn T1
+                T0 update m 0 1
+                a: T0 write x
+                T0 update m 1 0
+                T1 update m 0 1
+                b: T1 write x
+                {unlock}"
+            )
+        };
+        check_locks(&trace("T1 update m 1 0"), true);
+        // A claim that is never given back is none.
+        check_locks(&trace(""), false);
+    }
+
+    #[test]
+    fn readers_are_not_kept_apart() {
+        let trace = |mode: &str| {
+            format!(
+                "
+                T0 spawn T1
+                T0 acquire m shared
+                a: T0 write x
+                T0 release m shared
+                T1 acquire m {mode}
+                b: T1 write x
+                T1 release m {mode}"
+            )
+        };
+        check_locks(&trace("shared"), false);
+        check_locks(&trace(""), true);
+    }
 }

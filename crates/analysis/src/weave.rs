@@ -11,11 +11,19 @@
 //! last place without a lock, so that others can use those locks meanwhile (the lock moves
 //! with the event that it protects); or right before the event.
 //!
+//! What that misses are orders in which threads have to wait elsewhere: a thread that
+//! creates another one under a lock, or two that exchange several critical sections on
+//! their way. [`Hold::Anywhere`] searches for those: all orders of what threads do between
+//! two places where they synchronize, whoever is in the way first, up to [`STATES_MAX`]
+//! states from where threads were before the events and as many from the beginning. So
+//! what it finds in a small trace is all there is (a test holds it against all orders), and
+//! in a large one what is near.
+//!
 //! Values are not considered: a thread may take another way under a new order. The run
 //! that follows the schedule notices.
 
 use raddle_trace::id::{Addr, Pc, ThreadId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::scan::Model;
 use crate::skeleton::{Stretch, What};
@@ -33,11 +41,17 @@ pub enum Hold {
     AllLockFree,
     /// The same, until the second event's thread is right before its event.
     SecondFirst,
+    /// Wherever a search finds that they have to. Dear, so best tried when nothing else is left.
+    Anywhere,
 }
+
+/// Places of all threads that a search looks at.
+pub const STATES_MAX: usize = 4096;
 
 impl Hold {
     /// In the order in which they are tried.
-    pub const ALL: [Self; 4] = [Self::LockFree, Self::AllLockFree, Self::Event, Self::SecondFirst];
+    pub const ALL: [Self; 5] =
+        [Self::LockFree, Self::AllLockFree, Self::Event, Self::SecondFirst, Self::Anywhere];
 }
 
 /// Why there is no such schedule.
@@ -60,14 +74,14 @@ pub fn weave(model: &Model, order: &[Witness], hold: Hold) -> Result<Vec<Stretch
     // Nobody gets ahead of its next event.
     for event in rest.iter().rev() {
         loom.caps[event.thread.0 as usize] = match hold {
-            Hold::LockFree | Hold::AllLockFree => lock_free(event),
+            Hold::LockFree | Hold::AllLockFree | Hold::Anywhere => lock_free(event),
             Hold::Event | Hold::SecondFirst => event.at,
         };
     }
     match hold {
         Hold::LockFree | Hold::Event => {
-            loom.caps[first.thread.0 as usize] = first.at + 1;
-            loom.walk(first.thread, first.at + 1);
+            loom.caps[first.thread.0 as usize] = first.at;
+            loom.walk(first.thread, first.at);
         }
         Hold::AllLockFree | Hold::SecondFirst => {
             let at = lock_free(first);
@@ -77,6 +91,13 @@ pub fn weave(model: &Model, order: &[Witness], hold: Hold) -> Result<Vec<Stretch
                 loom.pull(second.thread, loom.caps[second.thread.0 as usize])?;
             }
         }
+        Hold::Anywhere => {
+            let at = lock_free(first);
+            loom.caps[first.thread.0 as usize] = at;
+            loom.walk(first.thread, at);
+            loom.caps.fill(u64::MAX);
+            return search(loom, order).or_else(|_| search(Loom::new(model), order));
+        }
     }
     for (at, event) in order.iter().enumerate() {
         for thread in 0..loom.caps.len() {
@@ -84,12 +105,66 @@ pub fn weave(model: &Model, order: &[Witness], hold: Hold) -> Result<Vec<Stretch
             loom.caps[thread] = next.map_or(u64::MAX, |next| next.at);
         }
         loom.caps[event.thread.0 as usize] = event.at + 1;
+        loom.pull(event.thread, event.at)?;
+        loom.mark(event);
         loom.pull(event.thread, event.at + 1)?;
     }
     Ok(loom.stretches)
 }
 
+/// Searches on from where threads are, depth first.
+fn search(from: Loom<'_>, order: &[Witness]) -> Result<Vec<Stretch>, Stuck> {
+    let mut seen = FxHashSet::default();
+    let mut moves = Vec::new();
+    let mut open = vec![from];
+    let mut stuck = Stuck { thread: order[0].thread, at: 0 };
+    while let Some(mut loom) = open.pop() {
+        let Some(next) = order.iter().find(|event| !loom.has(event)) else {
+            return Ok(loom.stretches);
+        };
+        if !seen.insert(loom.done.clone()) {
+            continue;
+        }
+        stuck = Stuck { thread: next.thread, at: loom.done[next.thread.0 as usize] };
+        if seen.len() > STATES_MAX {
+            break;
+        }
+        for thread in 0..loom.done.len() {
+            let own =
+                order.iter().find(|event| event.thread.0 as usize == thread && !loom.has(event));
+            loom.caps[thread] = match own {
+                Some(own) if own == next => own.at + 1,
+                Some(own) => own.at,
+                None => u64::MAX,
+            };
+        }
+        // Whoever is in the way of the next event, then everybody else: last in, first out.
+        moves.clear();
+        let mut thread = next.thread;
+        while !moves.contains(&thread) {
+            moves.push(thread);
+            match loom.in_the_way(thread) {
+                Some(other) => thread = other,
+                None => break,
+            }
+        }
+        moves.reverse();
+        let all = (0..loom.done.len() as u32).map(ThreadId);
+        let others = all.filter(|other| !moves.contains(other)).collect::<Vec<_>>();
+        for &thread in others.iter().rev().chain(moves.iter().rev()) {
+            let before = loom.done[thread.0 as usize];
+            let mut moved = loom.clone();
+            moved.go_on(thread, next);
+            if moved.done[thread.0 as usize] > before {
+                open.push(moved);
+            }
+        }
+    }
+    Err(stuck)
+}
+
 /// Threads, while they are woven.
+#[derive(Clone)]
 struct Loom<'a> {
     model: &'a Model,
     /// Steps performed, by thread.
@@ -146,6 +221,49 @@ impl<'a> Loom<'a> {
                 last.stopped_at = stretch.stopped_at;
             }
         }
+    }
+
+    /// Whether it has happened.
+    fn has(&self, event: &Witness) -> bool {
+        self.done[event.thread.0 as usize] > event.at
+    }
+
+    /// Who keeps a thread from going on.
+    fn in_the_way(&self, thread: ThreadId) -> Option<ThreadId> {
+        let index = thread.0 as usize;
+        let sync = self.model.skeleton.lines[index].syncs.get(self.n_syncs[index])?;
+        match self.obstacle(thread, sync.what)? {
+            Obstacle::Lock { holder, .. } => Some(holder),
+            Obstacle::Behind { thread: other, .. } => Some(other),
+        }
+    }
+
+    /// Runs a thread over the next place where it synchronizes and up to where it does again, or
+    /// to its cap. What it could go on without it does not wait for.
+    fn go_on(&mut self, thread: ThreadId, next: &Witness) {
+        let index = thread.0 as usize;
+        let model = self.model;
+        let line = &model.skeleton.lines[index];
+        let cap = self.caps[index].min(line.n_steps);
+        let from = self.done[index];
+        while let Some(sync) = line.syncs.get(self.n_syncs[index])
+            && sync.at <= from
+            && sync.at < cap
+        {
+            match self.obstacle(thread, sync.what) {
+                None | Some(Obstacle::Behind { soft: true, .. }) => {}
+                Some(_) => return,
+            }
+            self.perform(thread, sync.what);
+            self.n_syncs[index] += 1;
+        }
+        let sync = line.syncs.get(self.n_syncs[index]);
+        let to = sync.map_or(cap, |sync| sync.at).min(cap);
+        if next.thread == thread && from <= next.at && next.at < to {
+            self.advance(thread, next.at);
+            self.mark(next);
+        }
+        self.advance(thread, to);
     }
 
     /// Runs a thread until it has performed so many steps, and whoever it has to wait for.
@@ -247,6 +365,17 @@ impl<'a> Loom<'a> {
         }
     }
 
+    /// The thread is right before this event: the schedule says so, so that whoever follows
+    /// it can see whether it is.
+    fn mark(&mut self, event: &Witness) {
+        if self.done[event.thread.0 as usize] == event.at
+            && let Some(last) = self.stretches.last_mut()
+            && last.thread == event.thread
+        {
+            last.stopped_at = event.pc;
+        }
+    }
+
     fn advance(&mut self, thread: ThreadId, to: u64) {
         let from = self.done[thread.0 as usize];
         if to <= from {
@@ -254,8 +383,128 @@ impl<'a> Loom<'a> {
         }
         self.done[thread.0 as usize] = to;
         match self.stretches.last_mut() {
-            Some(last) if last.thread == thread => (last.to, last.stopped_at) = (to, Pc(0)),
+            Some(last) if last.thread == thread && last.stopped_at == Pc(0) => last.to = to,
             _ => self.stretches.push(Stretch { thread, from, to, stopped_at: Pc(0) }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::tests::read;
+
+    /// The schedule for the labelled events of `order`, as thread and steps; `None` if
+    /// there is none.
+    fn schedule(text: &str, order: &str, hold: Hold) -> Option<String> {
+        let (notation, model) = read(text);
+        let singles = model.cells.iter().flat_map(|cell| &cell.singles).map(|single| single.first);
+        let outers = model.nestings.iter().map(|nesting| nesting.outer);
+        let all: Vec<_> = singles.chain(outers).collect();
+        let find = |label| all.iter().find(|event| notation.label(event.pc) == label);
+        let order: Vec<_> =
+            order.split(' ').map(|label| *find(label).expect("an event with this label")).collect();
+        let stretches = weave(&model, &order, hold).ok()?;
+        let mut words: Vec<(u32, u64)> = Vec::new();
+        for Stretch { thread, from, to, .. } in stretches {
+            match words.last_mut() {
+                Some((last, n)) if *last == thread.0 => *n += to - from,
+                _ => words.push((thread.0, to - from)),
+            }
+        }
+        let words: Vec<_> = words.iter().map(|(thread, n)| format!("T{thread}*{n}")).collect();
+        Some(words.join(" "))
+    }
+
+    #[track_caller]
+    fn check(text: &str, order: &str, hold: Hold, expected: Option<&str>) {
+        assert_eq!(schedule(text, order, hold).as_deref(), expected);
+    }
+
+    /// PENELOPE, section 4.2: up to where no lock is held, then T1 alone, then T0 goes on.
+    const THREE_REGIONS: &str = "
+        T0 spawn T1
+        T0 write y
+        T0 acquire m
+        a: T0 read x
+        T0 release m
+        T0 acquire m
+        b: T0 write x
+        T0 release m
+        T1 read y
+        T1 acquire m
+        c: T1 write x
+        T1 release m";
+
+    #[test]
+    fn the_second_thread_comes_between_two_sections() {
+        check(THREE_REGIONS, "a c b", Hold::LockFree, Some("T0*4 T1*1 T0*1 T1*3 T0*2"));
+    }
+
+    /// PECAN, figure 5: what looks like a race is kept apart by the lock around it.
+    const FIGURE_5: &str = "
+        T0 spawn T1
+        T0 acquire l
+        T0 acquire m
+        T0 release m
+        a: T0 write x
+        T0 release l
+        T1 acquire l
+        T1 acquire m
+        T1 release m
+        T1 release l
+        b: T1 write x";
+
+    #[test]
+    fn the_outermost_lock_moves_with_the_event() {
+        check(FIGURE_5, "b a", Hold::LockFree, Some("T0*1 T1*5 T0*4"));
+        // Right before its event T0 would hold what T1 needs.
+        check(FIGURE_5, "b a", Hold::Event, None);
+    }
+
+    #[test]
+    fn who_is_created_under_a_lock_needs_a_search() {
+        let text = "
+            T0 spawn T1
+            T1 acquire m
+            a: T1 write x
+            b: T1 write x
+            T1 release m
+            T0 acquire m
+            T0 spawn T2
+            c: T2 write x
+            T0 release m";
+        for hold in [Hold::LockFree, Hold::AllLockFree, Hold::Event, Hold::SecondFirst] {
+            check(text, "a c b", hold, None);
+        }
+        check(text, "a c b", Hold::Anywhere, Some("T0*4 T1*2 T2*1 T1*1"));
+    }
+
+    #[test]
+    fn a_join_cannot_be_passed() {
+        let text = "
+            T0 spawn T1
+            a: T1 write x
+            T1 end
+            T0 join T1
+            b: T0 write x";
+        for hold in Hold::ALL {
+            check(text, "b a", hold, None);
+        }
+    }
+
+    #[test]
+    fn threads_that_take_their_first_locks_deadlock() {
+        let text = "
+            T0 spawn T1
+            a: T0 acquire m
+            T0 acquire n
+            T0 release n
+            T0 release m
+            b: T1 acquire n
+            T1 acquire m
+            T1 release m
+            T1 release n";
+        check(text, "a b", Hold::LockFree, Some("T0*2 T1*1"));
     }
 }

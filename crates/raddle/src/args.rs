@@ -19,10 +19,16 @@ pub(crate) struct Raddle {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Find the thread order that breaks a program: predict, re-execute, report
+    Hunt(HuntArgs),
     /// Run a program once under control; exits as the program does
     Run(RunArgs),
     /// Run a program once under control and record all that it does
     Record(RecordArgs),
+    /// Tell what a trace implies that could go wrong, without executing anything
+    Predict(PredictArgs),
+    /// Make a clip show the same failure with fewer context switches
+    Minimize(MinimizeArgs),
     /// Look at a trace
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -35,6 +41,44 @@ pub(crate) enum Command {
     Cxx(CompilerArgs),
     /// Say whether this machine, or a program, is fit for raddle
     Doctor(DoctorArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HuntArgs {
+    /// At most so many executions
+    #[arg(long, value_name = "N", default_value = "2000", value_parser = positive)]
+    pub(crate) runs: u64,
+    /// At most so long
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub(crate) time: f64,
+    /// How many executions at the same time [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) jobs: Option<u64>,
+    /// Decides every choice
+    #[arg(long, value_name = "N", default_value = "0", value_parser = number)]
+    pub(crate) seed: u64,
+    /// Where clips go
+    #[arg(short, long, value_name = "DIR", default_value = "raddle-out")]
+    pub(crate) output: PathBuf,
+    /// Patterns to look for beside those that raddle knows
+    #[arg(long, value_name = "FILE")]
+    pub(crate) patterns: Option<PathBuf>,
+    /// Use up the budget even if something was found
+    #[arg(long)]
+    pub(crate) keep_going: bool,
+    /// Leave schedules as they were found
+    #[arg(long)]
+    pub(crate) no_minimize: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say nothing but what was found
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) expected: ExpectedArgs,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Debug, Args)]
@@ -120,9 +164,9 @@ pub(crate) struct ExpectedArgs {
 /// What to run.
 #[derive(Debug, Args)]
 pub(crate) struct TargetArgs {
-    /// Give up after so long; 0 for never
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
-    pub(crate) timeout: f64,
+    /// Give up a run after so long; 0 for never [default: 60, for a hunt 10]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<f64>,
     /// What the program reads as its standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) stdin: Option<PathBuf>,
@@ -217,6 +261,39 @@ pub(crate) struct ReplayArgs {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PredictArgs {
+    /// The trace
+    pub(crate) trace: PathBuf,
+    /// Patterns to look for beside those that raddle knows
+    #[arg(long, value_name = "FILE")]
+    pub(crate) patterns: Option<PathBuf>,
+    /// How many anomalies to show, the most promising first [default: 50, with --json all]
+    #[arg(long, value_name = "N", value_parser = number)]
+    pub(crate) count: Option<u64>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MinimizeArgs {
+    /// The clip
+    pub(crate) clip: PathBuf,
+    /// Where the smaller clip goes [default: in the place of the clip]
+    #[arg(short, long, value_name = "CLIP")]
+    pub(crate) output: Option<PathBuf>,
+    /// At most so many executions
+    #[arg(long, value_name = "N", default_value = "2000", value_parser = positive)]
+    pub(crate) runs: u64,
+    /// At most so long
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub(crate) time: f64,
+    /// How many executions at the same time [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) jobs: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -35,6 +35,7 @@ pub(crate) struct Kept<'a> {
     pub(crate) launch: &'a Launch,
     pub(crate) plan: &'a Plan,
     pub(crate) execution: &'a Execution,
+    pub(crate) anomaly: Option<serde_json::Value>,
 }
 
 /// Writes the clip and gives the command that replays it; none if the run is not worth it.
@@ -80,7 +81,7 @@ pub(crate) fn keep(path: &Path, kept: &Kept<'_>, expected: &Expected) -> Result<
         },
         modules: modules(&execution.run, schedule),
         expect,
-        anomaly: None,
+        anomaly: kept.anomaly.clone(),
         schedule: schedule.clone(),
     };
     clip.write(path)?;
@@ -101,10 +102,11 @@ pub(crate) fn outcome(execution: &Execution, verdict: &Verdict) -> Option<Outcom
     let kind = match kind {
         FailureKind::Exit => OutcomeKind::Exit,
         FailureKind::Signal => OutcomeKind::Signal,
-        // What the runtime finds wrong is an assertion of its own.
-        FailureKind::Assert | FailureKind::Memory | FailureKind::Misuse => OutcomeKind::Assert,
+        FailureKind::Assert => OutcomeKind::Assert,
         FailureKind::Deadlock => OutcomeKind::Deadlock,
         FailureKind::Hang => OutcomeKind::Hang,
+        FailureKind::Memory => OutcomeKind::Memory,
+        FailureKind::Misuse => OutcomeKind::Misuse,
         FailureKind::Output => OutcomeKind::Output,
         FailureKind::Oracle => OutcomeKind::Oracle,
     };
@@ -119,7 +121,7 @@ pub(crate) fn outcome(execution: &Execution, verdict: &Verdict) -> Option<Outcom
 }
 
 /// The modules that a schedule's sites are in.
-fn modules(run: &Run, schedule: &Schedule) -> Vec<Module> {
+pub(crate) fn modules(run: &Run, schedule: &Schedule) -> Vec<Module> {
     let is_meant = |path: &str| {
         schedule.steps.iter().any(|step| match step {
             Step::Run { site, .. } => Site::new(path.as_bytes(), site.offset()) == *site,

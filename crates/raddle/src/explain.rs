@@ -171,19 +171,13 @@ impl<'a> Explainer<'a> {
                 format!("hang: not done after {} seconds\n{}", after.as_secs_f64(), self.waiting())
             }
             End::Diverged(divergence) => self.divergence(divergence),
-            End::UseAfterFree { place } => format!(
-                "use after free {}: the memory at {} was freed\n",
-                self.at(place),
-                self.namer.location(place.addr, 1)
-            ),
-            End::DoubleFree { place } => format!(
-                "double free {}: the block at {} was freed before\n",
-                self.at(place),
-                place.addr
-            ),
-            End::Misuse { message, place } => {
-                format!("{} {}: {message}\n", self.namer.lock(place.addr), self.at(place))
+            End::UseAfterFree { place } => {
+                format!("use after free {}\n{}", self.at(place), self.block(place.addr))
             }
+            End::DoubleFree { place } => {
+                format!("double free {}\n{}", self.at(place), self.block(place.addr))
+            }
+            End::Misuse { message, place } => self.misuse(message, place),
             End::Internal { message } => {
                 format!("raddle's runtime gave up: {message}\n")
             }
@@ -196,6 +190,26 @@ impl<'a> Explainer<'a> {
     fn at(&self, place: &Place) -> String {
         let thread = self.namer.thread(place.thread);
         format!("in {thread} at {}", self.site(place.thread, place.pc))
+    }
+
+    /// The block that a freed byte belonged to.
+    fn block(&self, addr: Addr) -> String {
+        match self.namer.freed_place(addr) {
+            Some(place) => format!("  it was part of a {place}\n"),
+            None => format!("  the memory at {addr} was freed before\n"),
+        }
+    }
+
+    fn misuse(&self, message: &str, place: &Place) -> String {
+        let thread = self.namer.thread(place.thread);
+        let site = self.site(place.thread, place.pc);
+        let mut text = format!("misuse: {thread} {message} ({site})\n");
+        if let Some(block) = self.namer.freed_place(place.addr) {
+            let _ = writeln!(text, "  it was part of a {block}");
+        } else if place.addr.0 >= 4096 {
+            let _ = writeln!(text, "  it is {}", self.namer.lock(place.addr));
+        }
+        text
     }
 
     fn signal(&self, number: i32, place: &Place) -> String {

@@ -3,6 +3,9 @@
 mod args;
 mod target;
 mod runtime;
+mod hunt;
+mod predict;
+mod minimize;
 mod run;
 mod verify;
 mod record;
@@ -36,8 +39,11 @@ fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> Result<Exit> {
     match command {
+        Command::Hunt(args) => hunt::hunt(args),
         Command::Run(args) => run::run(args),
         Command::Record(args) => record::record(args),
+        Command::Predict(args) => predict::predict(&args),
+        Command::Minimize(args) => minimize::minimize(&args),
         Command::Trace(command) => trace::trace(command),
         Command::Replay(args) => replay::replay(args),
         Command::Cc(args) => cc::cc(Driver::C, args),

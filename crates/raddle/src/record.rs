@@ -55,6 +55,7 @@ pub(crate) fn record(args: RecordArgs) -> Result<Exit> {
             launch: &launch,
             plan: &plan,
             execution: &execution,
+            anomaly: None,
         };
         again = clip::keep(path, &kept, &expected.clone().unwrap_or_default())?.unwrap_or(again);
     }

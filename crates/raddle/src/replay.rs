@@ -23,7 +23,7 @@ use crate::{clip, run, runtime, say, shell, target};
 
 pub(crate) fn replay(args: ReplayArgs) -> Result<Exit> {
     let clip = Clip::read(&args.clip).with_context(|| args.clip.display().to_string())?;
-    let (launch, program) = launch(&clip, &args)?;
+    let (launch, program) = launch(&clip, args.program.as_deref(), args.timeout)?;
     if !args.any_build && !clip.build_id.is_empty() && program.build_id != clip.build_id {
         bail!(
             "{} is another build than the one that {} was made with; rebuild that one, make the clip anew, or replay it as far as it fits: raddle replay --any-build {}",
@@ -54,13 +54,17 @@ pub(crate) fn replay(args: ReplayArgs) -> Result<Exit> {
 }
 
 /// The target that a clip tells of.
-fn launch(clip: &Clip, args: &ReplayArgs) -> Result<(Launch, Program)> {
+pub(crate) fn launch(
+    clip: &Clip,
+    program: Option<&Path>,
+    timeout: Option<f64>,
+) -> Result<(Launch, Program)> {
     let directory = Some(PathBuf::from(&clip.directory)).filter(|directory| directory.is_dir());
     if directory.is_none() {
         eprintln!("raddle: there is no directory {}, so this one is used", clip.directory);
     }
-    let (typed, program) = match &args.program {
-        Some(path) => (path.as_path(), target::program(path, None)?),
+    let (typed, program) = match program {
+        Some(path) => (path, target::program(path, None)?),
         None => {
             let path = Path::new(&clip.program);
             (path, target::program(path, directory.as_deref())?)
@@ -73,7 +77,7 @@ fn launch(clip: &Clip, args: &ReplayArgs) -> Result<(Launch, Program)> {
         Some(directory) => directory.join(path),
         None => path.into(),
     };
-    let timeout = match (args.timeout, clip.judge.timeout_ms) {
+    let timeout = match (timeout, clip.judge.timeout_ms) {
         (Some(seconds), _) => target::timeout(seconds),
         (None, Some(ms)) => Some(Duration::from_millis(ms)),
         (None, None) => None,
@@ -100,7 +104,7 @@ fn launch(clip: &Clip, args: &ReplayArgs) -> Result<(Launch, Program)> {
     Ok((launch, program))
 }
 
-fn plan(clip: &Clip, strict: bool) -> Plan {
+pub(crate) fn plan(clip: &Clip, strict: bool) -> Plan {
     Plan {
         order: Order::Follow { schedule: clip.schedule.clone(), strict, after: clip.policy },
         seed: clip.seed,
@@ -111,7 +115,7 @@ fn plan(clip: &Clip, strict: bool) -> Plan {
     }
 }
 
-fn expected(clip: &Clip, launch: &Launch) -> Result<Expected> {
+pub(crate) fn expected(clip: &Clip, launch: &Launch) -> Result<Expected> {
     let stdout = clip.judge.expect_stdout.as_ref().map(|path| {
         let path = launch.directory.clone().unwrap_or_default().join(path);
         std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))

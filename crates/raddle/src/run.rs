@@ -40,6 +40,7 @@ pub(crate) fn run(args: RunArgs) -> Result<Exit> {
             launch: &launch,
             plan: &plan,
             execution: &execution,
+            anomaly: None,
         };
         again = clip::keep(path, &kept, &expected.clone().unwrap_or_default())?.unwrap_or(again);
     }

@@ -41,7 +41,7 @@ pub(crate) fn launch(args: &TargetArgs) -> Result<(Launch, Program)> {
         },
         stdout: Output::Inherit,
         stderr: Output::Inherit,
-        timeout: timeout(args.timeout),
+        timeout: timeout(args.timeout.unwrap_or(TIMEOUT)),
         runtime: runtime::file(program.soname)?,
     };
     Ok((launch, program))
@@ -72,6 +72,9 @@ pub(crate) fn name_of(program: &Program, typed: &Path) -> OsString {
         None => typed.as_os_str().to_owned(),
     }
 }
+
+/// What a run is given in seconds, if nothing else was typed.
+const TIMEOUT: f64 = 60.0;
 
 pub(crate) fn timeout(seconds: f64) -> Option<Duration> {
     // A billion seconds is as good as for ever, and no clock overflows.

@@ -1,6 +1,6 @@
 //! `raddle run --verify`: the same run twice, compared event by event.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use raddle_report::events;
 use raddle_report::symbols::name::Namer;
 use raddle_trace::event::Event;
@@ -23,7 +23,8 @@ pub(crate) fn verify(mut launch: Launch, plan: &Plan, again: &str) -> Result<Exi
             return run::tell(&recorded.execution, None, None, again);
         }
     }
-    if let Some(difference) = difference(&first, &second)? {
+    let pair = [(&first.execution, &first.trace), (&second.execution, &second.trace)];
+    if let Some(difference) = difference(pair)? {
         say::news(&difference);
         return Ok(Exit::Unjudged);
     }
@@ -49,9 +50,9 @@ fn record(launch: &Launch, plan: &Plan, directory: &TempDir, name: &str) -> Resu
 }
 
 /// Where two runs differ first, in words.
-fn difference(first: &Recorded, second: &Recorded) -> Result<Option<String>> {
-    let mut namers = [first, second].map(|recorded| Namer::new(recorded.trace.run()));
-    let (mut left, mut right) = (first.trace.events(), second.trace.events());
+pub(crate) fn difference(runs: [(&Execution, &Trace); 2]) -> Result<Option<String>> {
+    let mut namers = runs.map(|(_, trace)| Namer::new(trace.run()));
+    let [mut left, mut right] = runs.map(|(_, trace)| trace.events());
     // How many events each thread has performed.
     let mut n_events = rustc_hash::FxHashMap::default();
     for seq in 0.. {
@@ -70,12 +71,13 @@ fn difference(first: &Recorded, second: &Recorded) -> Result<Option<String>> {
             namer.push(seq, &a);
         }
     }
-    let [a, b] = [first, second].map(|recorded| recorded.execution.outcome.end.to_string());
+    let [a, b] = runs.map(|(execution, _)| execution.outcome.end.to_string());
     if a != b {
         return Ok(Some(format!("two runs of one seed ended differently: {a}, then {b}\n")));
     }
-    if first.execution.stdout != second.execution.stdout {
-        bail!("two runs of one seed did the same events but printed different output");
+    let [first, second] = runs.map(|(execution, _)| &execution.stdout);
+    if first != second {
+        return Ok(Some("two runs of one seed did the same but printed different output\n".into()));
     }
     Ok(None)
 }

@@ -4,13 +4,13 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use raddle_trace::control::{Deliver, LANES_MAX, OVERFLOW};
+use raddle_trace::control::{Deliver, Ending, LANES_MAX, OVERFLOW};
 use raddle_trace::record::{Kind, LOW, Record, SIZE, Wake};
 
 use crate::random::Random;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
-use crate::{lane, shared, sys, tls};
+use crate::{freed, lane, shared, sys, tls};
 
 /// The running thread, if it is under control and not inside the runtime.
 #[inline]
@@ -59,6 +59,7 @@ pub(crate) extern "C" fn slow_access(addr: u64, head: u64, pc: u64) {
         if shared::mode() == shared::TRACE {
             lane::access(record);
         }
+        freed::check(me, addr, bytes, pc);
     } else if free() {
         free_delay();
         free_append(Record { head: head | addr & LOW, tail: pc }, &[]);
@@ -84,6 +85,9 @@ pub(crate) fn range(addr: u64, bytes: u64, write: bool, pc: u64) {
             record(Kind::Step, 0, 0, 0, pc, &[]);
         }
         record(kind, 0, addr, 0, pc, &[bytes]);
+        if from_program(pc) {
+            freed::check(me, addr, bytes, pc);
+        }
     } else if free() {
         free_delay();
         free_append(Record::new(kind, 0, addr, 0, pc), &[bytes]);
@@ -133,6 +137,17 @@ pub(crate) fn about_to(me: u32, addr: u64, write: bool) {
 pub(crate) fn sync(me: u32, pc: u64, wait: Wait, deadline: u64) -> Wake {
     works(me);
     sched::visible(me, pc, wait, deadline, true)
+}
+
+/// The thread did what no correct program does: ends the run.
+#[cold]
+pub(crate) fn stop(ending: Ending, me: u32, pc: u64, addr: u64, message: &[u8]) -> ! {
+    let control = shared::control();
+    control.thread.store(me, Ordering::Relaxed);
+    control.pc.store(pc, Ordering::Relaxed);
+    control.addr.store(addr, Ordering::Relaxed);
+    shared::fail(ending, message);
+    sys::exit_group(crate::die::STATUS)
 }
 
 /// Whether events are recorded at all.

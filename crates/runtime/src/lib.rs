@@ -46,6 +46,8 @@ mod modules;
 #[allow(unsafe_code, reason = "the functions that we replace")]
 mod real;
 mod random;
+#[allow(unsafe_code, reason = "the shadow of the target's heap")]
+mod freed;
 #[allow(unsafe_code, reason = "waits for descriptors and threads")]
 mod sched;
 mod hook;

@@ -11,7 +11,7 @@ use crate::real::{Real, real};
 use crate::sched::object::NOBODY;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
-use crate::{hook, lane, modules, shared, sys, tls};
+use crate::{freed, hook, lane, modules, shared, sys, tls};
 
 unsafe extern "C" {
     static mut environ: *mut *mut c_char;
@@ -53,6 +53,7 @@ pub(crate) fn start() {
         return;
     }
     affinity::pin(control.plan.cpu.load(Ordering::Relaxed));
+    freed::start();
     lane::open(0, 0);
     tls::set(tls::LANE, lane::address(0));
     tls::set(tls::THREAD, 1);

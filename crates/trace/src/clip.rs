@@ -170,6 +170,10 @@ pub enum OutcomeKind {
     Deadlock,
     /// No end.
     Hang,
+    /// Freed memory used, or freed again.
+    Memory,
+    /// A synchronization object used against its rules.
+    Misuse,
     /// Output other than expected.
     Output,
     /// The user's command said so.
@@ -550,8 +554,11 @@ mod tests {
     }
 
     fn any_outcome() -> impl Strategy<Value = Outcome> {
-        use OutcomeKind::{Assert, Deadlock, Exit, Hang, Oracle, Output, Pass, Signal};
-        let kinds = vec![Pass, Exit, Signal, Assert, Deadlock, Hang, Output, Oracle];
+        use OutcomeKind::{
+            Assert, Deadlock, Exit, Hang, Memory, Misuse, Oracle, Output, Pass, Signal,
+        };
+        let kinds =
+            vec![Pass, Exit, Signal, Assert, Deadlock, Hang, Memory, Misuse, Output, Oracle];
         (select(kinds), any::<String>(), any::<Option<String>>(), any::<Option<u32>>())
             .prop_map(|(kind, detail, file, line)| Outcome { kind, detail, file, line })
     }

@@ -100,6 +100,9 @@ pub const NONDETERMINISTIC: u32 = 1;
 pub const OVERFLOW: u32 = 2;
 /// In [`Control::flags`]: the run depended on input from outside while it ran.
 pub const EXTERNAL: u32 = 4;
+/// In `Control::flags`: the schedule was left before its end; `Control::step` and its
+/// neighbours say where.
+pub const LEFT: u32 = 8;
 
 /// What the runtime is to do. Written by the parent before the target starts.
 #[repr(C)]

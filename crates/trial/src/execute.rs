@@ -127,6 +127,7 @@ pub fn execute(
             .map(|(number, slot)| outcome::thread_at(ThreadId(number), slot))
             .collect(),
         doubts: outcome::doubts(control),
+        left: outcome::left(control),
         n_steps: control.steps.load(Relaxed),
         n_switches: control.switches.load(Relaxed),
         cpu,

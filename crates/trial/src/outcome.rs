@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use raddle_trace::control::{
-    Control, EXTERNAL, Ending, MESSAGE_BYTES, NONDETERMINISTIC, OVERFLOW, State, ThreadSlot,
+    Control, EXTERNAL, Ending, LEFT, MESSAGE_BYTES, NONDETERMINISTIC, OVERFLOW, State, ThreadSlot,
 };
 use raddle_trace::id::{Addr, Pc, Site, ThreadId};
 
@@ -25,6 +25,8 @@ pub struct Outcome {
     pub threads: Vec<ThreadAt>,
     /// What casts doubt on it.
     pub doubts: Doubts,
+    /// Where the schedule was left, if it was and the run went on.
+    pub left: Option<Divergence>,
     /// Steps performed by all threads, as of the last switch.
     pub n_steps: u64,
     /// Switches made.
@@ -295,14 +297,7 @@ pub(crate) fn end(block: &Block, status: Status, stopped: Option<Stopped>) -> En
         Some(Ending::Deadlock) => End::Deadlock,
         Some(Ending::LostWakeup) => End::LostWakeup,
         Some(Ending::Livelock) => End::Livelock { place },
-        Some(Ending::Diverged) => End::Diverged(Divergence {
-            thread: place.thread,
-            event: control.event.load(Relaxed),
-            step: control.step.load(Relaxed),
-            expected: Site(control.expected_site.load(Relaxed)),
-            seen: Site(control.seen_site.load(Relaxed)),
-            pc: place.pc,
-        }),
+        Some(Ending::Diverged) => End::Diverged(divergence(control)),
         Some(Ending::UseAfterFree) => End::UseAfterFree { place },
         Some(Ending::DoubleFree) => End::DoubleFree { place },
         Some(Ending::Misuse) => End::Misuse { message: message(), place },
@@ -312,6 +307,22 @@ pub(crate) fn end(block: &Block, status: Status, stopped: Option<Stopped>) -> En
             other => other,
         },
     }
+}
+
+fn divergence(control: &Control) -> Divergence {
+    Divergence {
+        thread: ThreadId(control.thread.load(Relaxed)),
+        event: control.event.load(Relaxed),
+        step: control.step.load(Relaxed),
+        expected: Site(control.expected_site.load(Relaxed)),
+        seen: Site(control.seen_site.load(Relaxed)),
+        pc: Pc(control.pc.load(Relaxed)),
+    }
+}
+
+/// Where the schedule was left, if it was and the run went on.
+pub(crate) fn left(control: &Control) -> Option<Divergence> {
+    (control.flags.load(Relaxed) & LEFT != 0).then(|| divergence(control))
 }
 
 fn message(control: &Control) -> String {

@@ -144,6 +144,7 @@ fn failure(end: &End) -> Failure {
     let (detail, place) = match end {
         End::Assert { message, .. } => (asserted(message).to_owned(), place_in_assertion(message)),
         End::Signal { number, .. } => (signal_name(*number), None),
+        End::Misuse { message, .. } => (message.clone(), None),
         _ => (end.to_string(), None),
     };
     Failure { kind, detail, place }

@@ -1,5 +1,6 @@
 // Covers: two threads that both find a block unfreed. glibc aborts when it notices.
 // Outcome: exit 0 | double free | signal SIGABRT
+// Must: double free
 #include <pthread.h>
 #include <stdlib.h>
 

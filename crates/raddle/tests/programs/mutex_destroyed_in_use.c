@@ -1,5 +1,6 @@
 // Covers: pthread_mutex_destroy of a locked mutex (EBUSY in glibc).
 // Outcome: exit 0 | exit 1 | misuse
+// Must: misuse
 //
 // The owner forgets to wait for its helper. Exit status 1 says that glibc noticed.
 #include <errno.h>

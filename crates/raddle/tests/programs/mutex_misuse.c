@@ -1,5 +1,6 @@
 // Covers: a normal mutex that a thread unlocks which does not hold it.
 // Outcome: exit 0 | misuse
+// Must: misuse
 //
 // glibc lets it happen, so the program natively ends well.
 #include <pthread.h>

@@ -1,5 +1,6 @@
 // Covers: a read of freed memory, which natively goes unnoticed.
 // Outcome: exit 0 | use after free
+// Must: use after free
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -177,6 +177,14 @@ impl Namer {
         self.symbols.lock(addr).map_or_else(|| self.place_outside(addr, seq), Place::Global)
     }
 
+    /// The block that an address was in, if it was freed before the last event or at it.
+    #[must_use]
+    pub fn freed_place(&self, addr: Addr) -> Option<Place> {
+        let block = self.heap.block_at(addr, self.now)?;
+        block.freed.as_ref()?;
+        Some(self.heap_place(block, addr, self.now))
+    }
+
     /// The place of an address that is in no variable.
     fn place_outside(&self, addr: Addr, seq: u64) -> Place {
         let block = self.heap.block_at(addr, seq);

@@ -1,10 +1,11 @@
 //! Plain accesses: the path that everything else must not slow down.
 //!
-//! Without a trace an access is a countdown, six instructions with the return: the mode,
-//! its branch, where the thread's words are, the countdown, its branch. With a trace
-//! follows a look at the table of [`crate::repeats`]: an access that only repeats others is
-//! counted; for any other follow the two stores of a record, the cursor, and the check for
-//! the chunk's end. Everything else happens in [`crate::hook::slow_access`].
+//! Without a trace an access is a countdown, ten instructions with the return: the mode,
+//! its branch, whether the address lies among freed blocks ([`crate::freed`]), where the
+//! thread's words are, the countdown, its branch. Four more for an address that does lie
+//! there. With a trace follows a look at the table of [`crate::repeats`]: an access that only
+//! repeats others is counted; for any other follow the two stores of a record, the cursor,
+//! and the check for the chunk's end. Everything else happens in [`crate::hook::slow_access`].
 
 use core::arch::naked_asm;
 
@@ -12,7 +13,7 @@ use raddle_trace::control::Lane;
 use raddle_trace::record::{Kind, SIZE, VOLATILE, VPTR};
 
 use super::stub::slow_access;
-use crate::{lane, repeats, shared, tls};
+use crate::{freed, lane, repeats, shared, tls};
 
 /// The body of an access callback: the address in rdi; `$head` the record's first word
 /// without the address, `$shift` the logarithm of the size.
@@ -21,13 +22,34 @@ macro_rules! access {
         naked_asm!(
             "cmp byte ptr [rip + {mode}], {count}",
             "jne 2f",
+            "mov rcx, rdi",
+            "sub rcx, qword ptr [rip + {low}]",
+            "cmp rcx, qword ptr [rip + {bytes}]",
+            "jb 5f",
+            "4:",
             "mov rax, qword ptr [rip + raddle_tls@GOTTPOFF]",
             "sub qword ptr fs:[rax + {countdown}], 1",
             "js 3f",
             "ret",
+            // Among the freed blocks: is this one of them?
+            "5:",
+            "shr rcx, 4",
+            "add rcx, qword ptr [rip + {shadow}]",
+            "cmp byte ptr [rcx], 0",
+            "je 4b",
+            "jmp 3f",
             "2:",
             "cmp byte ptr [rip + {mode}], {trace}",
             "jne 3f",
+            "mov rcx, rdi",
+            "sub rcx, qword ptr [rip + {low}]",
+            "cmp rcx, qword ptr [rip + {bytes}]",
+            "jae 6f",
+            "shr rcx, 4",
+            "add rcx, qword ptr [rip + {shadow}]",
+            "cmp byte ptr [rcx], 0",
+            "jne 3f",
+            "6:",
             "mov rax, qword ptr [rip + raddle_tls@GOTTPOFF]",
             "sub qword ptr fs:[rax + {countdown}], 1",
             "js 3f",
@@ -101,6 +123,9 @@ macro_rules! access {
             trace = const shared::TRACE,
             countdown = const tls::COUNTDOWN,
             lane = const tls::LANE,
+            low = sym freed::LOW,
+            bytes = sym freed::BYTES,
+            shadow = sym freed::SHADOW,
             head = const $head,
             shift = const $shift,
             spread = const repeats::SPREAD,

@@ -37,6 +37,18 @@ export! {
     AnnotateRWLockDestroy => annotate_lock_destroy;
     AnnotateRWLockAcquired => annotate_lock_acquired;
     AnnotateRWLockReleased => annotate_lock_released;
+    raddle_unit_begin => unit_begin;
+    raddle_unit_end => unit_end;
+}
+
+/// A region that is meant to be atomic begins: `include/raddle.h` has the marks.
+extern "C" fn unit_begin() {
+    hook::record(Kind::UnitBegin, 0, 0, 0, hook::caller(), &[]);
+}
+
+/// It ends.
+extern "C" fn unit_end() {
+    hook::record(Kind::UnitEnd, 0, 0, 0, hook::caller(), &[]);
 }
 
 fn order(kind: Kind, at: u64) {

@@ -12,7 +12,7 @@ use raddle_trace::record::Kind;
 
 use super::stub::export;
 use crate::sched::thread::{NEVER, Wait};
-use crate::{hook, sched};
+use crate::{freed, hook, sched};
 
 /// An integer that can be operated on atomically.
 trait Cell: Copy + PartialEq {
@@ -95,6 +95,7 @@ fn step(at: u64, write: bool, pc: u64) -> Option<u32> {
     let me = hook::me()?;
     hook::about_to(me, at, write);
     sched::visible(me, pc, Wait::Nothing, NEVER, true);
+    freed::check(me, at, 1, pc);
     Some(me)
 }
 

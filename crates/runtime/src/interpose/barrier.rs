@@ -3,6 +3,7 @@
 use libc::{c_int, c_uint, pthread_barrier_t, pthread_barrierattr_t};
 use raddle_trace::record::{Kind, Lock};
 
+use super::misuse::{self, Act};
 use crate::abi::stub::export;
 use crate::hook;
 use crate::real::real;
@@ -31,16 +32,28 @@ extern "C" fn init(barrier: Barrier, attr: *const pthread_barrierattr_t, count: 
 
 extern "C" fn destroy(barrier: Barrier) -> c_int {
     let pc = hook::caller();
-    if hook::me().is_some() {
+    let me = hook::me();
+    if let Some(me) = me {
+        let act = Act { me, pc, at: barrier as u64, verb: "destroys", kind: Lock::Barrier };
+        act.check_memory();
+        misuse::check_unused(act);
         SCHED.lock().objects.remove(&(barrier as u64));
     }
     hook::record(Kind::Destroy, Lock::Barrier as u8, barrier as u64, 0, pc, &[]);
-    real!(pthread_barrier_destroy(barrier => Barrier) -> c_int)
+    let status = real!(pthread_barrier_destroy(barrier => Barrier) -> c_int);
+    if me.is_some() {
+        misuse::mark_destroyed(barrier as u64, Lock::Barrier);
+    }
+    status
 }
 
 extern "C" fn wait(barrier: Barrier) -> c_int {
     let pc = hook::caller();
     let at = barrier as u64;
+    let act = hook::me().map(|me| Act { me, pc, at, verb: "waits at", kind: Lock::Barrier });
+    if let Some(act) = act {
+        act.check();
+    }
     let known = SCHED.lock().objects.get(&at).is_some_and(|object| object.count > 0);
     let Some(me) = hook::me().filter(|_| known) else {
         hook::record(Kind::BarrierEnter, 0, at, 0, pc, &[]);
@@ -50,6 +63,9 @@ extern "C" fn wait(barrier: Barrier) -> c_int {
     };
     hook::about_to(me, at, true);
     hook::sync(me, pc, Wait::Nothing, NEVER);
+    if let Some(act) = act {
+        act.check();
+    }
     hook::record(Kind::BarrierEnter, 0, at, 0, pc, &[]);
     let mut sched = SCHED.lock();
     let object = sched.object(at, Lock::Barrier);

@@ -13,10 +13,12 @@ export! {
     thrd_create => create;
     thrd_detach => detach;
     thrd_yield => thread_yield;
+    mtx_destroy => mutex::destroy;
     mtx_lock => lock;
     mtx_unlock => unlock;
     mtx_trylock => try_lock;
     mtx_timedlock => timed_lock;
+    cnd_destroy => cond::destroy;
     cnd_signal => signal;
     cnd_broadcast => broadcast;
 }

@@ -9,6 +9,7 @@ use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t
 use raddle_trace::control::SPURIOUS;
 use raddle_trace::record::{Kind, Lock, Wake};
 
+use super::misuse::{self, Act};
 use super::{clock, mutex};
 use crate::abi::stub::{export, export_cancellable};
 use crate::real::real;
@@ -40,15 +41,22 @@ extern "C" fn init(cond: *mut pthread_cond_t, attr: *const pthread_condattr_t) -
     status
 }
 
+fn act(me: u32, cond: *mut pthread_cond_t, pc: u64, verb: &'static str) -> Act {
+    Act { me, pc, at: cond as u64, verb, kind: Lock::Cond }
+}
+
 pub(super) extern "C" fn destroy(cond: *mut pthread_cond_t) -> c_int {
     let pc = hook::caller();
     if let Some(me) = hook::me() {
+        act(me, cond, pc, "destroys").check_memory();
         // libc waits for the waiters to leave; who was never woken never does.
         hook::sync(me, pc, Wait::Unwaited(cond as u64), NEVER);
+        act(me, cond, pc, "destroys").check_memory();
         SCHED.lock().objects.remove(&(cond as u64));
     }
     hook::record(Kind::Destroy, Lock::Cond as u8, cond as u64, 0, pc, &[]);
     if hook::me().is_some() {
+        misuse::mark_destroyed(cond as u64, Lock::Cond);
         return 0;
     }
     real!(pthread_cond_destroy @ c"GLIBC_2.3.2" (cond => *mut pthread_cond_t) -> c_int)
@@ -91,6 +99,7 @@ pub(super) extern "C" fn timed_wait(
     if !clock::is_valid(time) {
         return libc::EINVAL;
     }
+    act(me, cond, pc, "waits on").check_memory();
     wait_until(me, cond, mutex, clock::deadline(clock_of(cond), time), pc)
 }
 
@@ -132,8 +141,13 @@ fn wait_until(
     deadline: u64,
     pc: u64,
 ) -> c_int {
+    const WITH: &str = "waits with";
+    let on = act(me, cond, pc, "waits on");
+    on.check_memory();
+    Act { me, pc, at: mutex as u64, verb: WITH, kind: Lock::Mutex }.check_memory();
     hook::sync(me, pc, Wait::Nothing, NEVER);
-    let status = mutex::release(me, mutex, pc);
+    on.check();
+    let status = mutex::release(me, mutex, pc, WITH);
     if status != 0 {
         return status;
     }
@@ -141,6 +155,7 @@ fn wait_until(
     let spurious = {
         let options = shared::control().plan.options.load(Ordering::Relaxed);
         let mut sched = SCHED.lock();
+        sched.object(cond as u64, Lock::Cond);
         sched.threads[me as usize].woken = None;
         options & SPURIOUS != 0 && sched.choose(8) == 0
     };
@@ -188,8 +203,11 @@ pub(super) extern "C" fn broadcast(cond: *mut pthread_cond_t) -> c_int {
 
 /// Wakes up to `n` waiters, chosen by the schedule; how many there were to wake.
 fn wake(me: u32, at: u64, pc: u64, n: usize) -> usize {
+    let act = Act { me, pc, at, verb: "signals", kind: Lock::Cond };
+    act.check_memory();
     hook::about_to(me, at, true);
     hook::sync(me, pc, Wait::Nothing, NEVER);
+    act.check();
     let mut sched = SCHED.lock();
     let mut waiters = sched.waiters(|wait| wait == Wait::Cond(at));
     sched.object(at, Lock::Cond).missed_pc = if waiters.is_empty() { pc } else { 0 };

@@ -1,6 +1,8 @@
 //! The heap: who allocated what where, and freeing as a write.
 //!
-//! libc's allocator stays: its checks for a corrupted heap are part of how programs fail.
+//! libc's allocator stays: its checks for a corrupted heap are part of how programs fail. But
+//! under control it gets blocks back late ([`freed`]), and `realloc` moves what it cannot keep
+//! in place, so that the old block can be watched.
 //! Only a call from the program itself is a place to stop at; libc allocates under locks of
 //! its own.
 
@@ -8,12 +10,14 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use libc::{c_int, size_t};
+use raddle_trace::control::Ending;
 use raddle_trace::record::Kind;
 
+use super::misuse;
 use crate::abi::stub::export;
 use crate::real::Real;
 use crate::sched::thread::{NEVER, Wait};
-use crate::{hook, sched, tls};
+use crate::{freed, hook, sched, shared, tls};
 
 export! {
     malloc => malloc_inner;
@@ -122,6 +126,7 @@ fn born(block: *mut c_void, bytes: usize, pc: u64) {
     }
 }
 
+/// A block is about to be freed, or moved.
 fn dies(block: *mut c_void, pc: u64) {
     if block.is_null() || hook::in_runtime(pc) {
         return;
@@ -131,9 +136,46 @@ fn dies(block: *mut c_void, pc: u64) {
         hook::about_to(me, block as u64, true);
         sched::visible(me, pc, Wait::Nothing, NEVER, true);
     }
+    if let Some(me) = hook::me().filter(|_| freed::is_freed(block as u64)) {
+        hook::stop(Ending::DoubleFree, me, pc, block as u64, b"");
+    }
     if hook::recording() {
         hook::record(Kind::Free, 0, block as u64, 0, pc, &[usable(block)]);
     }
+}
+
+/// Gives a block back to libc.
+fn release(block: *mut c_void) {
+    call!(FREE, (block => *mut c_void) -> (), else ());
+}
+
+/// The program's part in a block ends.
+fn retire(block: *mut c_void, pc: u64) {
+    if !block.is_null() && shared::controlled() {
+        misuse::check_block(hook::me(), pc, block as u64, usable(block));
+        freed::keep(block as u64, usable(block), |block| release(block as *mut c_void));
+    } else {
+        release(block);
+    }
+}
+
+/// From this size on libc moves blocks by moving their pages, which is not to be copied.
+const MOVED_BY_LIBC: u64 = 1 << 20;
+
+/// Under control: as `realloc`, for a block that is to be watched.
+fn resized(block: *mut c_void, bytes: size_t, pc: u64) -> *mut c_void {
+    let room = usable(block);
+    if (room / 2..=room).contains(&(bytes as u64)) {
+        return block;
+    }
+    let new = call!(MALLOC, (bytes => size_t) -> *mut c_void, else core::ptr::null_mut());
+    if !new.is_null() {
+        let kept = (room as usize).min(bytes);
+        // SAFETY: both blocks are at least that long, and a new one is apart from all others.
+        unsafe { core::ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast::<u8>(), kept) };
+        retire(block, pc);
+    }
+    new
 }
 
 extern "C" fn malloc_inner(bytes: size_t) -> *mut c_void {
@@ -162,6 +204,18 @@ extern "C" fn realloc_inner(block: *mut c_void, bytes: size_t) -> *mut c_void {
         return new;
     }
     dies(block, pc);
+    if !block.is_null() && shared::controlled() && (bytes == 0 || usable(block) < MOVED_BY_LIBC) {
+        if bytes == 0 {
+            retire(block, pc);
+            return core::ptr::null_mut();
+        }
+        let new = resized(block, bytes, pc);
+        if new.is_null() {
+            born(block, 0, pc);
+        }
+        born(new, bytes, pc);
+        return new;
+    }
     let new = call!(REALLOC, (block => *mut c_void, bytes => size_t) -> *mut c_void, else from_arena(bytes));
     if new.is_null() && bytes != 0 {
         // It stays where it was.
@@ -187,7 +241,7 @@ extern "C" fn free_inner(block: *mut c_void) {
         return;
     }
     dies(block, pc);
-    call!(FREE, (block => *mut c_void) -> (), else ());
+    retire(block, pc);
 }
 
 extern "C" fn memalign_inner(align: size_t, bytes: size_t) -> *mut c_void {

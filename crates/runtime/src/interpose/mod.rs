@@ -12,6 +12,7 @@ mod descriptor;
 mod futex;
 mod loader;
 mod memory;
+mod misuse;
 mod mutex;
 mod new;
 pub(crate) mod once;

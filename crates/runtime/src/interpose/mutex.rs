@@ -4,6 +4,7 @@ use libc::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
 use raddle_trace::record::{Kind, Lock, TRIED, Wake};
 
 use super::clock;
+use super::misuse::{self, Act};
 use crate::abi::stub::export;
 use crate::real::real;
 use crate::sched::object::{NOBODY, Object};
@@ -50,10 +51,18 @@ extern "C" fn init(mutex: *mut pthread_mutex_t, attr: *const pthread_mutexattr_t
     status
 }
 
-extern "C" fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
+fn act(me: u32, mutex: *mut pthread_mutex_t, pc: u64, verb: &'static str) -> Act {
+    Act { me, pc, at: mutex as u64, verb, kind: Lock::Mutex }
+}
+
+pub(super) extern "C" fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
     let pc = hook::caller();
     if let Some(me) = hook::me() {
+        let act = act(me, mutex, pc, "destroys");
+        act.check_memory();
         hook::sync(me, pc, Wait::Nothing, NEVER);
+        act.check_memory();
+        misuse::check_unused(act);
         hook::record(Kind::Destroy, INFO, mutex as u64, 0, pc, &[]);
         let mut sched = SCHED.lock();
         if sched.objects.get(&(mutex as u64)).is_none_or(|object| object.owner == NOBODY) {
@@ -116,6 +125,7 @@ pub(super) fn lock_until(mutex: *mut pthread_mutex_t, deadline: u64, pc: u64) ->
         return status;
     };
     let at = mutex as u64;
+    act(me, mutex, pc, "locks").check_memory();
     hook::about_to(me, at, true);
     if owned(mutex, me) {
         match kind_of(mutex) & 3 {
@@ -144,8 +154,10 @@ pub(super) extern "C" fn try_lock(mutex: *mut pthread_mutex_t) -> c_int {
         note_free(status, mutex, pc, TRIED);
         return status;
     };
+    act(me, mutex, pc, "tries to lock").check_memory();
     hook::about_to(me, mutex as u64, true);
     sched::visible(me, pc, Wait::Nothing, NEVER, true);
+    act(me, mutex, pc, "tries to lock").check();
     let free = !owned_by_other(mutex, me);
     if !free && hook::spins(me, pc, mutex as u64, 1) {
         sched::yield_turn(me, pc);
@@ -180,6 +192,7 @@ fn settle(mutex: *mut pthread_mutex_t) {
 
 /// Takes the mutex, which the model says is free.
 fn take(me: u32, mutex: *mut pthread_mutex_t, pc: u64, info: u8) -> c_int {
+    act(me, mutex, pc, "locks").check();
     // For a lost robust mutex glibc's trylock says so and keeps it; its lock does not.
     let robust = kind_of(mutex) & ROBUST != 0 && info & TRIED == 0;
     let mut status = if robust { real_lock(mutex) } else { real_try_lock(mutex) };
@@ -209,16 +222,20 @@ fn take(me: u32, mutex: *mut pthread_mutex_t, pc: u64, info: u8) -> c_int {
 pub(super) extern "C" fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
     let pc = hook::caller();
     if let Some(me) = hook::me() {
+        act(me, mutex, pc, "unlocks").check_memory();
         hook::about_to(me, mutex as u64, true);
         hook::sync(me, pc, Wait::Nothing, NEVER);
-        return release(me, mutex, pc);
+        return release(me, mutex, pc, "unlocks");
     }
     hook::record(Kind::Release, INFO, mutex as u64, 0, pc, &[]);
     real!(pthread_mutex_unlock(mutex => *mut pthread_mutex_t) -> c_int)
 }
 
 /// Releases the mutex, as a step that is counted already.
-pub(super) fn release(me: u32, mutex: *mut pthread_mutex_t, pc: u64) -> c_int {
+pub(super) fn release(me: u32, mutex: *mut pthread_mutex_t, pc: u64, verb: &'static str) -> c_int {
+    let act = act(me, mutex, pc, verb);
+    act.check();
+    misuse::check_owner(act);
     let may =
         kind_of(mutex) & 3 != ERRORCHECK && kind_of(mutex) & 3 != RECURSIVE || owned(mutex, me);
     if may && shared::mode() == shared::TRACE {

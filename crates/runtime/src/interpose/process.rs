@@ -14,7 +14,7 @@ use crate::die::Line;
 use crate::real::real;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
-use crate::{hook, shared, sys, tls};
+use crate::{freed, hook, shared, sys, tls};
 
 export! {
     fork => fork_inner;
@@ -63,6 +63,7 @@ extern "C" fn fork_inner() -> pid_t {
         tls::set(tls::THREAD, 0);
         tls::set(tls::LANE, 0);
         SCHED.break_lock();
+        freed::break_lock();
         affinity::unpin();
     }
     child

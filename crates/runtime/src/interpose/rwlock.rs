@@ -4,6 +4,7 @@ use libc::{c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
 use raddle_trace::record::{Kind, Lock, SHARED, TRIED, Wake};
 
 use super::clock;
+use super::misuse::{self, Act};
 use crate::abi::stub::export;
 use crate::hook;
 use crate::real::real;
@@ -39,12 +40,25 @@ extern "C" fn init(lock: *mut pthread_rwlock_t, attr: *const pthread_rwlockattr_
 
 extern "C" fn destroy(lock: *mut pthread_rwlock_t) -> c_int {
     let pc = hook::caller();
-    if let Some(me) = hook::me() {
+    let me = hook::me();
+    if let Some(me) = me {
+        let act = act(me, lock, pc, "destroys");
+        act.check_memory();
         hook::sync(me, pc, Wait::Nothing, NEVER);
+        act.check_memory();
+        misuse::check_unused(act);
         SCHED.lock().objects.remove(&(lock as u64));
     }
     hook::record(Kind::Destroy, INFO, lock as u64, 0, pc, &[]);
-    real!(pthread_rwlock_destroy(lock => *mut pthread_rwlock_t) -> c_int)
+    let status = real!(pthread_rwlock_destroy(lock => *mut pthread_rwlock_t) -> c_int);
+    if me.is_some() {
+        misuse::mark_destroyed(lock as u64, Lock::RwLock);
+    }
+    status
+}
+
+fn act(me: u32, lock: *mut pthread_rwlock_t, pc: u64, verb: &'static str) -> Act {
+    Act { me, pc, at: lock as u64, verb, kind: Lock::RwLock }
 }
 
 fn real_try(lock: *mut pthread_rwlock_t, shared: bool) -> c_int {
@@ -76,6 +90,7 @@ fn lock_until(lock: *mut pthread_rwlock_t, shared: bool, deadline: u64, pc: u64)
         return status;
     };
     let at = lock as u64;
+    act(me, lock, pc, "locks").check_memory();
     hook::about_to(me, at, !shared);
     if note_preference(lock) == me {
         hook::sync(me, pc, Wait::Nothing, NEVER);
@@ -101,6 +116,7 @@ fn note_preference(lock: *mut pthread_rwlock_t) -> u32 {
 }
 
 fn take(me: u32, lock: *mut pthread_rwlock_t, shared: bool, tried: bool, pc: u64) -> c_int {
+    act(me, lock, pc, "locks").check();
     let mut status = real_try(lock, shared);
     if status == libc::EBUSY {
         if tried {
@@ -134,6 +150,7 @@ fn try_lock(lock: *mut pthread_rwlock_t, shared: bool) -> c_int {
         }
         return status;
     };
+    act(me, lock, pc, "tries to lock").check_memory();
     hook::about_to(me, lock as u64, !shared);
     sched::visible(me, pc, Wait::Nothing, NEVER, true);
     let status = take(me, lock, shared, true, pc);
@@ -213,8 +230,12 @@ extern "C" fn unlock(lock: *mut pthread_rwlock_t) -> c_int {
         hook::record(Kind::Release, INFO, lock as u64, 0, pc, &[]);
         return real!(pthread_rwlock_unlock(lock => *mut pthread_rwlock_t) -> c_int);
     };
+    let act = act(me, lock, pc, "unlocks");
+    act.check_memory();
     hook::about_to(me, lock as u64, true);
     hook::sync(me, pc, Wait::Nothing, NEVER);
+    act.check();
+    misuse::check_held(act);
     let mut sched = SCHED.lock();
     let object = sched.object(lock as u64, Lock::RwLock);
     let shared = object.owner == NOBODY;

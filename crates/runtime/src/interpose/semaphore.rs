@@ -4,6 +4,7 @@ use libc::{c_int, c_uint, clockid_t, sem_t, timespec};
 use raddle_trace::record::{Kind, Lock, TRIED, Wake};
 
 use super::clock;
+use super::misuse::{self, Act};
 use crate::abi::stub::{export, export_cancellable};
 use crate::hook;
 use crate::real::real;
@@ -31,15 +32,38 @@ extern "C" fn init(semaphore: *mut sem_t, shared: c_int, value: c_uint) -> c_int
 
 extern "C" fn destroy(semaphore: *mut sem_t) -> c_int {
     let pc = hook::caller();
+    let me = hook::me();
+    if let Some(me) = me {
+        let act = act(me, semaphore, pc, "destroys");
+        act.check_memory();
+        let at = semaphore as u64;
+        let waits = |sched: &sched::Sched| {
+            sched::semaphore_value(at) == 0
+                && !sched.waiters(|wait| wait == Wait::Semaphore(at)).is_empty()
+        };
+        if waits(&SCHED.lock()) {
+            act.wrong("that a thread waits for");
+        }
+    }
     hook::record(Kind::Destroy, Lock::Semaphore as u8, semaphore as u64, 0, pc, &[]);
-    real!(sem_destroy(semaphore => *mut sem_t) -> c_int)
+    let status = real!(sem_destroy(semaphore => *mut sem_t) -> c_int);
+    if me.is_some() {
+        misuse::mark_destroyed(semaphore as u64, Lock::Semaphore);
+    }
+    status
+}
+
+fn act(me: u32, semaphore: *mut sem_t, pc: u64, verb: &'static str) -> Act {
+    Act { me, pc, at: semaphore as u64, verb, kind: Lock::Semaphore }
 }
 
 extern "C" fn post(semaphore: *mut sem_t) -> c_int {
     let pc = hook::caller();
     if let Some(me) = hook::me() {
+        act(me, semaphore, pc, "posts").check_memory();
         hook::about_to(me, semaphore as u64, true);
         hook::sync(me, pc, Wait::Nothing, NEVER);
+        act(me, semaphore, pc, "posts").check();
         SCHED.lock().poke(me);
     }
     hook::record(Kind::SemPost, 0, semaphore as u64, 0, pc, &[]);
@@ -54,8 +78,10 @@ extern "C" fn try_wait(semaphore: *mut sem_t) -> c_int {
     let pc = hook::caller();
     let me = hook::me();
     if let Some(me) = me {
+        act(me, semaphore, pc, "tries to wait for").check_memory();
         hook::about_to(me, semaphore as u64, true);
         sched::visible(me, pc, Wait::Nothing, NEVER, true);
+        act(me, semaphore, pc, "tries to wait for").check();
     }
     let status = real_try(semaphore);
     if status == 0 {
@@ -68,9 +94,13 @@ extern "C" fn try_wait(semaphore: *mut sem_t) -> c_int {
 }
 
 fn wait_until(me: u32, semaphore: *mut sem_t, deadline: u64, pc: u64) -> c_int {
+    let act = act(me, semaphore, pc, "waits for");
+    act.check_memory();
     hook::about_to(me, semaphore as u64, true);
     loop {
-        match hook::sync(me, pc, Wait::Semaphore(semaphore as u64), deadline) {
+        let wake = hook::sync(me, pc, Wait::Semaphore(semaphore as u64), deadline);
+        act.check();
+        match wake {
             Wake::TimedOut => return super::fail(libc::ETIMEDOUT),
             Wake::Interrupted if SCHED.lock().threads[me as usize].restarts => {}
             Wake::Interrupted => return super::fail(libc::EINTR),

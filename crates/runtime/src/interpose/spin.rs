@@ -3,6 +3,7 @@
 use libc::{c_int, pthread_spinlock_t};
 use raddle_trace::record::{Kind, Lock, TRIED};
 
+use super::misuse::{self, Act};
 use crate::abi::stub::export;
 use crate::hook;
 use crate::real::real;
@@ -32,18 +33,32 @@ extern "C" fn init(lock: Spin, shared: c_int) -> c_int {
 
 extern "C" fn destroy(lock: Spin) -> c_int {
     let pc = hook::caller();
-    if hook::me().is_some() {
+    let me = hook::me();
+    if let Some(me) = me {
+        let act = act(me, lock, pc, "destroys");
+        act.check_memory();
+        misuse::check_unused(act);
         SCHED.lock().objects.remove(&(lock as u64));
     }
     hook::record(Kind::Destroy, INFO, lock as u64, 0, pc, &[]);
-    real!(pthread_spin_destroy(lock => Spin) -> c_int)
+    let status = real!(pthread_spin_destroy(lock => Spin) -> c_int);
+    if me.is_some() {
+        misuse::mark_destroyed(lock as u64, Lock::Spin);
+    }
+    status
+}
+
+fn act(me: u32, lock: Spin, pc: u64, verb: &'static str) -> Act {
+    Act { me, pc, at: lock as u64, verb, kind: Lock::Spin }
 }
 
 extern "C" fn lock(lock: Spin) -> c_int {
     let pc = hook::caller();
     if let Some(me) = hook::me() {
+        act(me, lock, pc, "locks").check_memory();
         hook::about_to(me, lock as u64, true);
         hook::sync(me, pc, Wait::Lock(lock as u64), NEVER);
+        act(me, lock, pc, "locks").check();
         own(me, lock, pc);
     }
     let status = real!(pthread_spin_lock(lock => Spin) -> c_int);
@@ -61,8 +76,10 @@ extern "C" fn try_lock(lock: Spin) -> c_int {
     let pc = hook::caller();
     let me = hook::me();
     if let Some(me) = me {
+        act(me, lock, pc, "tries to lock").check_memory();
         hook::about_to(me, lock as u64, true);
         sched::visible(me, pc, Wait::Nothing, NEVER, true);
+        act(me, lock, pc, "tries to lock").check();
     }
     let status = real!(pthread_spin_trylock(lock => Spin) -> c_int);
     if status == 0 {
@@ -80,8 +97,10 @@ extern "C" fn try_lock(lock: Spin) -> c_int {
 extern "C" fn unlock(lock: Spin) -> c_int {
     let pc = hook::caller();
     if let Some(me) = hook::me() {
+        act(me, lock, pc, "unlocks").check_memory();
         hook::about_to(me, lock as u64, true);
         hook::sync(me, pc, Wait::Nothing, NEVER);
+        act(me, lock, pc, "unlocks").check();
         let mut sched = SCHED.lock();
         sched.object(lock as u64, Lock::Spin).owner = NOBODY;
         sched.poke(me);

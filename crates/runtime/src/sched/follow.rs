@@ -7,7 +7,7 @@
 
 use core::sync::atomic::Ordering;
 
-use raddle_trace::control::{Ending, FollowStep};
+use raddle_trace::control::{Ending, FollowStep, LEFT};
 use raddle_trace::id::Site;
 use raddle_trace::record::Switch;
 
@@ -30,6 +30,8 @@ pub(crate) struct Follow {
     marked: bool,
     /// The last operation that the thread with the turn performed.
     performed_pc: u64,
+    /// Of the running thread's stretch, what belongs to steps before this one.
+    used: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -49,6 +51,7 @@ impl Follow {
             pending: false,
             marked: false,
             performed_pc: 0,
+            used: 0,
         };
         // The main thread has the turn already.
         follow.begin_next();
@@ -58,7 +61,8 @@ impl Follow {
     /// Steps left for a thread that has performed `stretch` of them.
     pub(crate) fn budget(&self, stretch: u64) -> u64 {
         // A countdown is signed.
-        self.step.map_or(1, |step| step.count.saturating_sub(stretch)).min(i64::MAX as u64)
+        let done = stretch.saturating_sub(self.used);
+        self.step.map_or(1, |step| step.count.saturating_sub(done)).min(i64::MAX as u64)
     }
 
     /// The alternative that the schedule takes here, if it says.
@@ -121,7 +125,7 @@ impl Sched {
     ) -> Option<Next> {
         let follow = self.follow.as_mut()?;
         if let (Some(step), Some(last), false) = (follow.step, last, follow.pending) {
-            let stretch = self.threads[last as usize].stretch;
+            let stretch = self.threads[last as usize].stretch.saturating_sub(follow.used);
             if step.thread != last {
                 self.diverge(last, pc, step);
                 return None;
@@ -146,7 +150,17 @@ impl Sched {
             self.mark_jump(last, reason, pc);
         }
         let follow = self.follow.as_mut()?;
-        let step = if follow.pending { follow.step? } else { follow.begin_next()? };
+        let step = if follow.pending {
+            follow.step?
+        } else {
+            let step = follow.begin_next()?;
+            // Two steps of one thread in a row are one stretch.
+            follow.used = match last {
+                Some(last) if last == step.thread => self.threads[last as usize].stretch,
+                _ => 0,
+            };
+            step
+        };
         follow.pending = true;
         loop {
             self.fire_timers();
@@ -206,9 +220,6 @@ impl Sched {
     /// The schedule does not fit the run at this point.
     fn diverge(&self, thread: u32, pc: u64, step: Step) {
         let Some(follow) = &self.follow else { return };
-        if !follow.strict {
-            return;
-        }
         let control = shared::control();
         control.thread.store(thread, Ordering::Relaxed);
         control.pc.store(pc, Ordering::Relaxed);
@@ -219,7 +230,10 @@ impl Sched {
         control.step.store(follow.at.saturating_sub(1), Ordering::Relaxed);
         control.expected_site.store(step.site.0, Ordering::Relaxed);
         control.seen_site.store(modules::site(pc).0, Ordering::Relaxed);
-        shared::fail(Ending::Diverged, b"");
-        sys::exit_group(crate::die::STATUS);
+        if follow.strict {
+            shared::fail(Ending::Diverged, b"");
+            sys::exit_group(crate::die::STATUS);
+        }
+        shared::flag(LEFT);
     }
 }

@@ -22,13 +22,12 @@ mod turn;
 mod watchdog;
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use hashbrown::HashMap;
 use raddle_trace::control::{EXTERNAL, Ending, Policy as Code, State};
 use raddle_trace::record::{Kind, Lock, Switch, Wake};
-use rustc_hash::FxBuildHasher;
 
 use self::follow::Follow;
 use self::object::{NOBODY, Object};
@@ -84,7 +83,8 @@ pub(crate) struct Sched {
     clock: u64,
     steps: u64,
     steps_max: u64,
-    pub(crate) objects: HashMap<u64, Object, FxBuildHasher>,
+    /// By address.
+    pub(crate) objects: BTreeMap<u64, Object>,
     fruitless: u32,
     /// Steps that have not yet made up for a yield.
     credit: u64,
@@ -131,7 +131,7 @@ impl Sched {
             clock: 0,
             steps: 0,
             steps_max: 0,
-            objects: HashMap::with_hasher(FxBuildHasher),
+            objects: BTreeMap::new(),
             fruitless: 0,
             credit: 0,
             choices: Random::new(0, 0),

@@ -8,7 +8,7 @@ use raddle_trace::control::Ending;
 use raddle_trace::record::Kind;
 
 use super::wish::{self, WISHES, Wish};
-use crate::{hook, lane, modules, shared, sys, tls};
+use crate::{freed, hook, lane, modules, shared, sys, tls};
 
 const FATAL: [c_int; 7] = [
     libc::SIGSEGV,
@@ -83,7 +83,8 @@ pub(super) fn note(signal: c_int, info: *mut siginfo_t, context: *mut c_void, ha
         control.pc.store(pc, Ordering::Relaxed);
         control.addr.store(address, Ordering::Relaxed);
         control.code.store(signal, Ordering::Relaxed);
-        shared::fail(Ending::Signal, b"");
+        let freed = signal == libc::SIGSEGV && freed::is_protected(address);
+        shared::fail(if freed { Ending::UseAfterFree } else { Ending::Signal }, b"");
     }
 }
 

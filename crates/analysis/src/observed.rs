@@ -1,0 +1,174 @@
+//! What did happen: which accesses of different threads followed each other.
+//!
+//! Per granule: pairs of accesses of two threads where the second depends on the first
+//! (write to read, read to write, write to write), and triples in which accesses of another
+//! thread came between two of one thread with a result that no serial order has. Each is kept
+//! once by its sites. Of runs that pass, they tell how much of the program's behaviour was
+//! seen; what only failing runs have points to the cause.
+
+use raddle_trace::event::{AtomicAction, Event, Op};
+use raddle_trace::id::{Addr, Pc, ThreadId};
+use rustc_hash::FxHashMap;
+
+use crate::sharing::{GRANULE_BITS, Sharing};
+use crate::witness::Deed;
+
+/// An access that did happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Who.
+    pub thread: ThreadId,
+    /// Where in the program.
+    pub pc: Pc,
+    /// What.
+    pub deed: Deed,
+    /// First byte.
+    pub addr: Addr,
+    /// How many bytes.
+    pub bytes: u64,
+    /// Its number in the trace.
+    pub seq: u64,
+}
+
+/// Sites and deeds, in order: what makes two sequences the same.
+pub type Sites = Vec<(Deed, Pc)>;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Observed {
+    /// Pairs and triples with their last occurrence.
+    pub sequences: FxHashMap<Sites, Vec<Seen>>,
+    /// Where the turn was taken from a thread that could have gone on.
+    pub preempted: Vec<(ThreadId, u64)>,
+    places: FxHashMap<u64, Place>,
+    running: Option<ThreadId>,
+    seq: u64,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    write: Option<Seen>,
+    /// Reads since the last write, one per thread.
+    reads: Vec<Seen>,
+    threads: Vec<Track>,
+}
+
+/// What a thread has to remember of a place.
+#[derive(Debug)]
+struct Track {
+    last: Seen,
+    /// Since then, by others: the first read and the last write.
+    read: Option<Seen>,
+    write: Option<Seen>,
+}
+
+impl Observed {
+    /// Takes the next event of a trace.
+    pub fn push(&mut self, event: &Event, sharing: &Sharing) {
+        let seq = self.seq;
+        self.seq += 1;
+        let Event { thread, pc, op } = *event;
+        let seen = |deed, addr, bytes| Seen { thread, pc, deed, addr, bytes, seq };
+        let seen = match op {
+            Op::Read(access) => seen(Deed::Read, access.addr, access.bytes),
+            Op::Write(access) => seen(Deed::Write, access.addr, access.bytes),
+            Op::Free { block, bytes } => seen(Deed::Free, block, bytes),
+            Op::Atomic(atomic) => {
+                let deed = match atomic.action {
+                    AtomicAction::Load | AtomicAction::Miss => Deed::AtomicRead,
+                    _ => Deed::AtomicWrite,
+                };
+                seen(deed, atomic.addr, u64::from(atomic.bytes))
+            }
+            Op::Switch { reason, .. } => {
+                if reason == raddle_trace::record::Switch::Preempt
+                    && let Some(last) = self.running
+                {
+                    self.preempted.push((last, seq));
+                }
+                self.running = Some(thread);
+                return;
+            }
+            Op::Alloc { block, bytes } => {
+                let last = block.0.saturating_add(bytes.max(1) - 1) >> GRANULE_BITS;
+                for granule in block.0 >> GRANULE_BITS..=last {
+                    if sharing.is_shared(granule) {
+                        self.places.remove(&granule);
+                    }
+                }
+                return;
+            }
+            _ => return,
+        };
+        let last = seen.addr.0.saturating_add(seen.bytes.max(1) - 1) >> GRANULE_BITS;
+        for granule in seen.addr.0 >> GRANULE_BITS..=last {
+            if sharing.is_shared(granule) {
+                self.at(granule, seen);
+            }
+        }
+    }
+
+    fn at(&mut self, granule: u64, new: Seen) {
+        let place = self.places.entry(granule).or_default();
+        let mut found: Vec<Vec<Seen>> = Vec::new();
+        // Pairs.
+        if let Some(write) = place.write
+            && write.thread != new.thread
+            && overlap(&write, &new)
+            && (!new.deed.writes() || place.reads.iter().all(|read| read.thread == new.thread))
+        {
+            found.push(vec![write, new]);
+        }
+        if new.deed.writes() {
+            let others = place.reads.iter().filter(|read| read.thread != new.thread);
+            found.extend(others.filter(|read| overlap(read, &new)).map(|read| vec![*read, new]));
+        }
+        // Triples.
+        let mut own = false;
+        for track in &mut place.threads {
+            if track.last.thread == new.thread {
+                own = true;
+                for middle in [track.read, track.write].into_iter().flatten() {
+                    if breaks(&track.last, &middle, &new) {
+                        found.push(vec![track.last, middle, new]);
+                    }
+                }
+                (track.last, track.read, track.write) = (new, None, None);
+            } else if new.deed.writes() {
+                track.write = Some(new);
+            } else {
+                track.read.get_or_insert(new);
+            }
+        }
+        if !own {
+            place.threads.push(Track { last: new, read: None, write: None });
+        }
+        if new.deed.writes() {
+            place.write = Some(new);
+            place.reads.clear();
+        } else {
+            match place.reads.iter_mut().find(|read| read.thread == new.thread) {
+                Some(read) => *read = new,
+                None => place.reads.push(new),
+            }
+        }
+        for sequence in found {
+            let sites = sequence.iter().map(|seen| (seen.deed, seen.pc)).collect();
+            self.sequences.insert(sites, sequence);
+        }
+    }
+}
+
+fn overlap(one: &Seen, two: &Seen) -> bool {
+    one.addr.0 < two.addr.0 + two.bytes && two.addr.0 < one.addr.0 + one.bytes
+}
+
+/// Whether no serial order has the same result.
+fn breaks(one: &Seen, middle: &Seen, two: &Seen) -> bool {
+    overlap(one, middle)
+        && overlap(middle, two)
+        && matches!(
+            (one.deed.writes(), middle.deed.writes(), two.deed.writes()),
+            (false, true, false) | (true, true, false) | (true, false, true) | (_, true, true)
+        )
+}
