@@ -231,18 +231,17 @@ impl<'a> Campaign<'a> {
     }
 
     /// Takes in a base run. Whether it showed anything new.
-    fn add_base(&mut self, base: Base) -> bool {
+    fn add_base(&mut self, mut base: Base) -> bool {
         self.tally.bases += 1;
         let index = self.bases.len();
-        let mut wanted = false;
+        // What is known already is not kept twice.
+        base.anomalies.retain(|anomaly| self.known.insert(anomaly.identity()));
         for (number, anomaly) in base.anomalies.iter().enumerate() {
-            if self.known.insert(anomaly.identity()) {
-                self.tally.predicted += 1;
-                self.tally.observed += usize::from(anomaly.observed);
-                self.queue.push((anomaly.rank, index, number));
-                wanted = true;
-            }
+            self.tally.predicted += 1;
+            self.tally.observed += usize::from(anomaly.observed);
+            self.queue.push((anomaly.rank, index, number));
         }
+        let wanted = !base.anomalies.is_empty();
         let mut new = wanted;
         if base.verdict == Verdict::Pass {
             for sites in base.observed.sequences.keys() {

@@ -24,7 +24,7 @@ use raddle_trial::{End, Plan};
 use serde_json::json;
 
 use self::base::Base;
-use self::campaign::{Campaign, Settings};
+use self::campaign::{Campaign, Settings, Tally};
 use self::conclude::{Context, conclude};
 use self::finding::Finding;
 use self::team::Team;
@@ -141,11 +141,11 @@ fn hopeless(first: &Base, args: &HuntArgs) -> Result<Option<Exit>> {
     };
     if let Verdict::Fail(_) = first.verdict {
         say::news(&format!("{nothing}; but it fails: {}", explain(&first.execution, None)));
-        print_json(args, 1, 1, 0, &[])?;
+        print_json(args, 1, &Tally { failed: 1, ..Tally::default() }, &[])?;
         return Ok(Some(Exit::Found));
     }
     eprintln!("raddle: {nothing}");
-    print_json(args, 1, 0, 0, &[])?;
+    print_json(args, 1, &Tally::default(), &[])?;
     Ok(Some(Exit::Clean))
 }
 
@@ -157,7 +157,7 @@ fn tell(
 ) -> Result<Exit> {
     let (n_runs, seconds) = (campaign.team.n_runs(), campaign.team.elapsed().as_secs_f64());
     let tally = &campaign.tally;
-    print_json(args, n_runs, tally.failed, tally.infeasible, findings)?;
+    print_json(args, n_runs, tally, findings)?;
     let failing: Vec<_> = findings.iter().filter(|f| f.verdict == "failing").collect();
     if !args.json {
         let mut out = io::stdout().lock();
@@ -185,13 +185,7 @@ fn tell(
     })
 }
 
-fn print_json(
-    args: &HuntArgs,
-    total: usize,
-    failed: usize,
-    infeasible: usize,
-    findings: &[Finding],
-) -> Result<()> {
+fn print_json(args: &HuntArgs, total: usize, tally: &Tally, findings: &[Finding]) -> Result<()> {
     if !args.json {
         return Ok(());
     }
@@ -202,7 +196,14 @@ fn print_json(
         .collect();
     let object = json!({
         "schema": "raddle/hunt/1",
-        "trials": {"total": total, "failed": failed, "infeasible": infeasible},
+        "trials": {"total": total, "failed": tally.failed, "infeasible": tally.infeasible},
+        "anomalies": {
+            "predicted": tally.predicted,
+            "observed": tally.observed,
+            "infeasible": tally.infeasible,
+            "feasible": tally.feasible,
+            "failing": tally.failing,
+        },
         "findings": findings,
     });
     writeln!(io::stdout().lock(), "{object}")?;
