@@ -9,7 +9,6 @@ use raddle_trace::control::Policy;
 use raddle_trace::id::{Pc, Site};
 use raddle_trace::run::Run;
 use raddle_trace::schedule::{Schedule, Step};
-use raddle_trial::outcome::Divergence;
 use raddle_trial::verdict::Verdict;
 use raddle_trial::{Delivery, Order, Plan};
 
@@ -31,8 +30,8 @@ pub(crate) enum Attempt {
     },
     /// It happened, and nothing came of it.
     Benign,
-    /// No schedule could be followed to its end; where the last one was left, if there was any.
-    Infeasible(Option<Divergence>),
+    /// No schedule could be followed to its end, or there was none.
+    Infeasible,
 }
 
 /// Tries to make an anomaly of a base run happen.
@@ -44,7 +43,7 @@ pub(crate) fn attempt(
 ) -> Result<Attempt> {
     // Where a thread waits decides what it has seen; for these that makes two anomalies of one.
     let wanted = if anomaly.kind == AnomalyKind::Order { 2 } else { 1 };
-    let (mut n_feasible, mut left) = (0, None);
+    let mut n_feasible = 0;
     let found = schedules(&base.model, anomaly, &base.execution.run);
     if found.is_empty() && std::env::var_os("RADDLE_DEBUG_ATTEMPTS").is_some() {
         eprintln!("-- no schedule: {} {}", anomaly.kind.as_str(), anomaly.pattern);
@@ -89,13 +88,13 @@ pub(crate) fn attempt(
                 return Ok(Attempt::Failing { judged: Box::new(judged), followed, way });
             }
             Verdict::Pass if followed => n_feasible += 1,
-            Verdict::Pass | Verdict::Unjudged => left = judged.execution.outcome.left,
+            Verdict::Pass | Verdict::Unjudged => {}
         }
         if n_feasible == wanted || team.is_over() {
             break;
         }
     }
-    Ok(if n_feasible > 0 { Attempt::Benign } else { Attempt::Infeasible(left) })
+    Ok(if n_feasible > 0 { Attempt::Benign } else { Attempt::Infeasible })
 }
 
 /// The schedules for an anomaly, each with the number of its way, different from each other.

@@ -178,7 +178,7 @@ impl<'a> Campaign<'a> {
                     self.tally.feasible += 1;
                     self.tally.harmless.push((base, anomaly, "benign"));
                 }
-                Some(Attempt::Infeasible(_)) => {
+                Some(Attempt::Infeasible) => {
                     self.tally.infeasible += 1;
                     self.tally.harmless.push((base, anomaly, "infeasible"));
                 }

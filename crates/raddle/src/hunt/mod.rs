@@ -16,7 +16,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use raddle_analysis::pattern;
 use raddle_trace::file::Trace;
 use raddle_trial::verdict::Verdict;
@@ -64,6 +64,7 @@ pub(crate) fn hunt(args: HuntArgs) -> Result<Exit> {
         return Ok(exit);
     }
     if let Some(second) = &second {
+        campaign.tally.failed += usize::from(matches!(second.verdict, Verdict::Fail(_)));
         let traces = (Trace::open(&first.path)?, Trace::open(&second.path)?);
         let pair = [(&first.execution, &traces.0), (&second.execution, &traces.1)];
         if let Some(difference) = verify::difference(pair)? {
@@ -203,12 +204,4 @@ fn clip_name(args: &HuntArgs) -> String {
     let command = args.target.command.first().map(Path::new);
     let stem = command.and_then(Path::file_stem).unwrap_or_default();
     stem.to_string_lossy().into_owned()
-}
-
-/// Refuses what makes no sense before anything runs.
-pub(crate) fn check(args: &HuntArgs) -> Result<()> {
-    if args.runs == 0 {
-        bail!("--runs 0 leaves nothing to do; give it at least 2");
-    }
-    Ok(())
 }
