@@ -260,7 +260,7 @@ fn atomicity(found: &mut Found<'_>, cell: &Cell, pattern: &Pattern) {
                     for pair in doubles(double) {
                         for other in singles(single) {
                             let way = [0, 1, 2].map(|at| place(at, pair, other));
-                            let known = found.triples.get(&way.each_ref().map(|event| site(event)));
+                            let known = found.triples.get(&way.each_ref().map(site));
                             let rank = atomicity_rank(&way, double.unit);
                             if !found.is_enough(known, &way, double.unit, rank) {
                                 try_atomicity(found, &mut way.to_vec(), double.unit);
