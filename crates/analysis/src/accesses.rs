@@ -12,7 +12,7 @@
 
 use raddle_trace::id::{Addr, Pc, ThreadId};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
-use std::hash::{Hash as _, Hasher as _};
+use std::hash::{Hash, Hasher as _};
 
 use crate::locks::LockSet;
 use crate::sharing::GRANULE_BITS;
@@ -63,6 +63,9 @@ pub struct Cell {
     pub singles: Vec<Single>,
     /// Double accesses by kind.
     pub doubles: Vec<Double>,
+    /// Of each single and double a hash of its kind: what is searched, so it is small.
+    single_keys: Vec<u64>,
+    double_keys: Vec<u64>,
     lasts: Vec<Lasts>,
 }
 
@@ -98,11 +101,11 @@ impl Accesses {
         };
         let Lasts { read, write, .. } = cell.lasts[lasts];
         for before in [read, write].into_iter().flatten() {
-            if !note_double(&mut cell.doubles, &before, new, &unit) {
+            if !cell.note_double(&before, new, &unit) {
                 self.n_dropped += 1;
             }
         }
-        if !note_single(&mut cell.singles, new) {
+        if !cell.note_single(new) {
             self.n_dropped += 1;
         }
         let lasts = &mut cell.lasts[lasts];
@@ -152,53 +155,66 @@ impl Accesses {
         let alike = self.alike.entry(hasher.finish()).or_default();
         *alike += 1;
         if *alike <= ALIKE_MAX {
-            cell.lasts = Vec::new();
+            (cell.single_keys, cell.double_keys, cell.lasts) = Default::default();
             self.closed.push(cell);
         }
     }
 }
 
-fn note_single(singles: &mut Vec<Single>, new: &Witness) -> bool {
-    for single in &mut *singles {
-        let old = &single.last;
-        if kind(old) == kind(new) && old.addr == new.addr {
-            single.last = *new;
-            return true;
+impl Cell {
+    fn note_single(&mut self, new: &Witness) -> bool {
+        let key = hash((kind(new), new.addr));
+        for (at, _) in self.single_keys.iter().enumerate().filter(|(_, other)| **other == key) {
+            let old = &self.singles[at].last;
+            if kind(old) == kind(new) && old.addr == new.addr {
+                self.singles[at].last = *new;
+                return true;
+            }
         }
+        let room = self.singles.len() < KINDS_MAX;
+        if room {
+            self.single_keys.push(key);
+            self.singles.push(Single { first: *new, last: *new });
+        }
+        room
     }
-    let room = singles.len() < KINDS_MAX;
-    if room {
-        singles.push(Single { first: *new, last: *new });
+
+    fn note_double(
+        &mut self,
+        one: &Witness,
+        two: &Witness,
+        unit: impl Fn(&Witness) -> Unit,
+    ) -> bool {
+        let same_section = |pair: &[Witness; 2]| pair[0].section == pair[1].section;
+        let pair = [*one, *two];
+        let key = hash((kind(one), kind(two), one.addr, same_section(&pair)));
+        for (at, _) in self.double_keys.iter().enumerate().filter(|(_, other)| **other == key) {
+            let double = &mut self.doubles[at];
+            let [a, b] = &double.last;
+            if kind(b) == kind(two)
+                && kind(a) == kind(one)
+                && a.addr == one.addr
+                && same_section(&double.last) == same_section(&pair)
+            {
+                double.last = pair;
+                return true;
+            }
+        }
+        let room = self.doubles.len() < KINDS_MAX;
+        if room {
+            self.double_keys.push(key);
+            self.doubles.push(Double { first: pair, last: pair, unit: unit(one) });
+        }
+        room
     }
-    room
 }
 
 fn kind(witness: &Witness) -> (ThreadId, Pc, Deed, LockSet, u32) {
     (witness.thread, witness.pc, witness.deed, witness.locks, witness.bytes)
 }
 
-fn note_double(
-    doubles: &mut Vec<Double>,
-    one: &Witness,
-    two: &Witness,
-    unit: impl Fn(&Witness) -> Unit,
-) -> bool {
-    let same_section = |pair: &[Witness; 2]| pair[0].section == pair[1].section;
-    let pair = [*one, *two];
-    for double in &mut *doubles {
-        let [a, b] = &double.last;
-        if kind(b) == kind(two)
-            && kind(a) == kind(one)
-            && a.addr == one.addr
-            && same_section(&double.last) == same_section(&pair)
-        {
-            double.last = pair;
-            return true;
-        }
-    }
-    let room = doubles.len() < KINDS_MAX;
-    if room {
-        doubles.push(Double { first: pair, last: pair, unit: unit(one) });
-    }
-    room
+fn hash(of: impl Hash) -> u64 {
+    let mut hasher = FxHasher::default();
+    of.hash(&mut hasher);
+    hasher.finish()
 }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use raddle_trace::id::{Pc, ThreadId};
+use raddle_trace::id::{Addr, Pc, ThreadId};
 use rustc_hash::FxHashMap;
 
 use crate::accesses::Unit;
@@ -17,6 +17,10 @@ use crate::witness::Witness;
 const WINDOW: usize = 8;
 /// Pairs of locations per pair of sites.
 const PLACES_MAX: usize = 12;
+
+/// Pairs of sites. When there are more, those that belong together by nothing but their
+/// thread are left out, and no others are added: random pairs of sites would need gigabytes.
+const SITES_MAX: usize = 1 << 16;
 
 /// Two accesses of a thread to two locations.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +37,15 @@ pub struct Couple {
 #[derive(Debug, Default)]
 pub struct Nearby {
     windows: FxHashMap<ThreadId, VecDeque<Witness>>,
-    couples: FxHashMap<(ThreadId, Pc, Pc), Vec<Couple>>,
+    couples: FxHashMap<(ThreadId, Pc, Pc), Places>,
+}
+
+/// Couples of two sites.
+#[derive(Debug, Default)]
+struct Places {
+    /// Where each of the couples is; apart from them, since this is what is searched.
+    addrs: Vec<[Addr; 2]>,
+    couples: Vec<Couple>,
 }
 
 impl Nearby {
@@ -41,18 +53,27 @@ impl Nearby {
     pub fn push(&mut self, new: &Witness, unit: impl Fn(&Witness) -> Unit) {
         let window = self.windows.entry(new.thread).or_default();
         let granule = new.addr.0 >> GRANULE_BITS;
+        let full = self.couples.len() >= SITES_MAX;
         for old in window.iter() {
             if old.overlaps(new) {
                 continue;
             }
-            let couples = self.couples.entry((new.thread, old.pc, new.pc)).or_default();
-            let pair = [*old, *new];
-            let known = couples.iter().position(|couple| {
-                couple.last[0].addr == old.addr && couple.last[1].addr == new.addr
-            });
-            match known {
-                Some(at) => couples[at].last = pair,
-                None if couples.len() < PLACES_MAX => {
+            let key = (new.thread, old.pc, new.pc);
+            let places = if !full {
+                self.couples.entry(key).or_default()
+            } else if unit(old) == Unit::Thread {
+                continue;
+            } else {
+                let Some(places) = self.couples.get_mut(&key) else { continue };
+                places
+            };
+            let Places { addrs, couples } = places;
+            let here = [old.addr, new.addr];
+            match addrs.iter().position(|addrs| *addrs == here) {
+                Some(at) => couples[at].last = [*old, *new],
+                None if addrs.len() < PLACES_MAX => {
+                    let pair = [*old, *new];
+                    addrs.push(here);
                     couples.push(Couple { first: pair, last: pair, unit: unit(old) });
                 }
                 None => {}
@@ -70,7 +91,8 @@ impl Nearby {
     /// All couples, in an order that is the same every time.
     #[must_use]
     pub fn finish(self) -> Vec<Couple> {
-        let mut couples: Vec<_> = self.couples.into_values().flatten().collect();
+        let mut couples: Vec<_> =
+            self.couples.into_values().flat_map(|places| places.couples).collect();
         couples.sort_unstable_by_key(|couple| (couple.first[1].seq, couple.first[0].seq));
         couples
     }

@@ -15,6 +15,7 @@
 //! them, or behind the end (free, destroy) that was seen behind them; wake-ups that can
 //! come before their wait; circles of locks ([`crate::deadlock`]).
 
+use raddle_trace::id::Pc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::accesses::{Cell, Double, Single, Unit};
@@ -33,7 +34,13 @@ const WAYS_MAX: usize = 4;
 /// The anomalies that a run implies, each once by its sites, most promising first.
 #[must_use]
 pub fn predict(model: &Model, patterns: &[Pattern]) -> Vec<Anomaly> {
-    let mut found = Found { model, by_identity: FxHashMap::default(), anomalies: Vec::new() };
+    let mut found = Found {
+        model,
+        by_identity: FxHashMap::default(),
+        pairs: FxHashMap::default(),
+        triples: FxHashMap::default(),
+        anomalies: Vec::new(),
+    };
     for cell in &model.cells {
         orders(&mut found, cell);
         for pattern in patterns.iter().filter(|pattern| pattern.kind == PatternKind::Atomicity) {
@@ -64,6 +71,9 @@ pub fn predict(model: &Model, patterns: &[Pattern]) -> Vec<Anomaly> {
 struct Found<'a> {
     model: &'a Model,
     by_identity: FxHashMap<Identity, usize>,
+    /// The same for those of two and three events, to ask without making an identity.
+    pairs: FxHashMap<[(Deed, Pc); 2], usize>,
+    triples: FxHashMap<[(Deed, Pc); 3], usize>,
     anomalies: Vec<Anomaly>,
 }
 
@@ -81,7 +91,17 @@ impl Found<'_> {
         let anomaly = Anomaly { kind, pattern, ways: vec![way], unit, observed, rank };
         match self.by_identity.get(&anomaly.identity()) {
             None => {
-                self.by_identity.insert(anomaly.identity(), self.anomalies.len());
+                let at = self.anomalies.len();
+                match (kind, &anomaly.ways[0][..]) {
+                    (AnomalyKind::Atomicity, &[a, b, c]) => {
+                        self.triples.insert([site(&a), site(&b), site(&c)], at);
+                    }
+                    (AnomalyKind::Race, &[a, b]) => {
+                        self.pairs.insert([site(&a), site(&b)], at);
+                    }
+                    _ => {}
+                }
+                self.by_identity.insert(anomaly.identity(), at);
                 self.anomalies.push(anomaly);
             }
             Some(&at) => {
@@ -99,6 +119,17 @@ impl Found<'_> {
         }
     }
 
+    /// Whether another way to have an anomaly would change nothing. `rank` is at most its rank.
+    fn is_enough(&self, at: Option<&usize>, way: &[Witness], unit: Unit, rank: u32) -> bool {
+        at.is_some_and(|&at| {
+            let known = &self.anomalies[at];
+            known.ways.len() == WAYS_MAX
+                && rank >= known.rank
+                && unit <= known.unit
+                && (known.observed || !way.is_sorted_by_key(|event| event.seq))
+        })
+    }
+
     /// Whether nothing that must hold forbids this order, and not every order has it.
     fn possible(&self, way: &[Witness]) -> bool {
         let before = |a: &Witness, b: &Witness| {
@@ -113,6 +144,10 @@ impl Found<'_> {
                 })
             })
     }
+}
+
+fn site(witness: &Witness) -> (Deed, Pc) {
+    (witness.deed, witness.pc)
 }
 
 /// The first and the last, or one if there was only one.
@@ -150,9 +185,12 @@ fn orders(found: &mut Found<'_>, cell: &Cell) {
     }
 }
 
+/// How promising a race is.
+const RACE_RANK: u32 = 4;
+
 fn order(found: &mut Found<'_>, earlier: &Witness, later: &Witness, begin: u64) {
     let model = found.model;
-    let way = vec![*later, *earlier];
+    let way = [*later, *earlier];
     if !found.possible(&way) || is_lock_word(model, earlier) {
         return;
     }
@@ -177,9 +215,12 @@ fn order(found: &mut Found<'_>, earlier: &Witness, later: &Witness, begin: u64) 
             (AnomalyKind::Order, 14)
         }
         (one, two) if one.is_atomic() && two.is_atomic() => (AnomalyKind::Order, 10),
-        _ => (AnomalyKind::Race, 4),
+        _ => (AnomalyKind::Race, RACE_RANK),
     };
-    found.add(kind, way, Unit::Thread, rank);
+    let known = found.pairs.get(&[site(later), site(earlier)]);
+    if kind != AnomalyKind::Race || !found.is_enough(known, &way, Unit::Thread, rank) {
+        found.add(kind, way.to_vec(), Unit::Thread, rank);
+    }
 }
 
 fn is_lock_word(model: &Model, witness: &Witness) -> bool {
@@ -216,11 +257,19 @@ fn atomicity(found: &mut Found<'_>, cell: &Cell, pattern: &Pattern) {
                     {
                         continue;
                     }
+                    let place = |at, pair: [Witness; 2], other| match at {
+                        _ if at == one => pair[0],
+                        _ if at == two => pair[1],
+                        _ => other,
+                    };
                     for pair in doubles(double) {
                         for other in singles(single) {
-                            let mut way =
-                                pattern_order(&[(one, pair[0]), (two, pair[1]), (middle, other)]);
-                            try_atomicity(found, &mut way, double.unit);
+                            let way = [0, 1, 2].map(|at| place(at, pair, other));
+                            let known = found.triples.get(&way.each_ref().map(site));
+                            let rank = atomicity_rank(&way, double.unit);
+                            if !found.is_enough(known, &way, double.unit, rank) {
+                                try_atomicity(found, &mut way.to_vec(), double.unit);
+                            }
                         }
                     }
                 }
@@ -259,15 +308,20 @@ fn try_atomicity(found: &mut Found<'_>, way: &mut Vec<Witness>, unit: Unit) {
     if !found.possible(way) || !apart(found.model, way) || is_lock_word(found.model, &way[0]) {
         return;
     }
+    let rank = atomicity_rank(way, unit);
+    found.add(AnomalyKind::Atomicity, std::mem::take(way), unit, rank);
+}
+
+fn atomicity_rank(way: &[Witness], unit: Unit) -> u32 {
     // Atomic operations are most often what they should be.
     let atomic = way.iter().filter(|event| event.deed.is_atomic()).count() as u32;
-    let rank = match unit {
-        Unit::Section => 1,
-        Unit::Activation => 2,
-        Unit::Caller => 6,
-        Unit::Thread => 16,
-    };
-    found.add(AnomalyKind::Atomicity, std::mem::take(way), unit, rank + atomic);
+    atomic
+        + match unit {
+            Unit::Section => 1,
+            Unit::Activation => 2,
+            Unit::Caller => 6,
+            Unit::Thread => 16,
+        }
 }
 
 /// Whether no lock that a thread holds from one of its events to the next keeps out the

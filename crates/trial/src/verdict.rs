@@ -84,11 +84,29 @@ impl FailureKind {
 
 /// Why the oracle could not be asked.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot ask the oracle `{command}`: {source}")]
-pub struct OracleError {
-    command: String,
-    source: io::Error,
+pub enum OracleError {
+    /// The operating system refused.
+    #[error("cannot ask the oracle `{command}`: {source}")]
+    Io {
+        /// The oracle.
+        command: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The shell found no such command, or none that it may execute.
+    #[error("the oracle `{command}` {}", if *.status == NO_COMMAND { "is no command that the shell can find" } else { "cannot be executed" })]
+    Command {
+        /// The oracle.
+        command: String,
+        /// The shell's status.
+        status: i32,
+    },
 }
+
+/// The status of a shell that finds no such command (POSIX, shell command language 2.8.2).
+const NO_COMMAND: i32 = 127;
+/// The same, if it may not execute it.
+const NOT_EXECUTABLE: i32 = 126;
 
 /// Judges an execution.
 pub fn judge(execution: &Execution, expected: &Expected) -> Result<Verdict, OracleError> {
@@ -121,9 +139,7 @@ pub fn judge(execution: &Execution, expected: &Expected) -> Result<Verdict, Orac
         return Ok(fail(FailureKind::Output, difference));
     }
     if let Some(oracle) = &expected.oracle {
-        let pleased = ask(oracle, status, printed)
-            .map_err(|source| OracleError { command: oracle.clone(), source })?;
-        if !pleased {
+        if !ask(oracle, status, printed)? {
             return Ok(fail(FailureKind::Oracle, format!("`{oracle}` says no")));
         }
     }
@@ -196,8 +212,9 @@ fn difference(printed: &[u8], wanted: &[u8]) -> Option<String> {
     Some(format!("line {} of the output is {}, expected {}", at + 1, line(&printed), line(&wanted)))
 }
 
-fn ask(oracle: &str, status: u8, printed: &[u8]) -> io::Result<bool> {
-    let file = TemporaryFile::new(printed)?;
+fn ask(oracle: &str, status: u8, printed: &[u8]) -> Result<bool, OracleError> {
+    let refused = |source| OracleError::Io { command: oracle.to_owned(), source };
+    let file = TemporaryFile::new(printed).map_err(refused)?;
     let status = Command::new("sh")
         .args(["-c", oracle])
         .env("RADDLE_STATUS", status.to_string())
@@ -205,8 +222,14 @@ fn ask(oracle: &str, status: u8, printed: &[u8]) -> io::Result<bool> {
         .stdin(Stdio::null())
         // Standard output is for what raddle has to say.
         .stdout(Stdio::null())
-        .status()?;
-    Ok(status.success())
+        .status()
+        .map_err(refused)?;
+    match status.code() {
+        Some(status @ (NO_COMMAND | NOT_EXECUTABLE)) => {
+            Err(OracleError::Command { command: oracle.to_owned(), status })
+        }
+        _ => Ok(status.success()),
+    }
 }
 
 /// A file that goes when this does.
@@ -272,5 +295,14 @@ mod tests {
         assert!(ask(oracle, 3, b"oh yes\n").expect("a shell"));
         assert!(!ask(oracle, 0, b"oh yes\n").expect("a shell"));
         assert!(!ask(oracle, 3, b"no\n").expect("a shell"));
+    }
+
+    #[test]
+    fn an_oracle_that_is_no_command_is_not_asked() {
+        let error = ask("/nonexistent/command", 0, b"").expect_err("no command");
+        let expected = "the oracle `/nonexistent/command` is no command that the shell can find";
+        assert_eq!(error.to_string(), expected);
+        let error = ask("/etc", 0, b"").expect_err("a directory");
+        assert_eq!(error.to_string(), "the oracle `/etc` cannot be executed");
     }
 }

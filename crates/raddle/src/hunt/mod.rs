@@ -63,6 +63,7 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
         return Ok(exit);
     }
     if let Some(second) = &second {
+        campaign.tally.failed += usize::from(matches!(second.verdict, Verdict::Fail(_)));
         let traces = (Trace::open(&first.path)?, Trace::open(&second.path)?);
         let pair = [(&first.execution, &traces.0), (&second.execution, &traces.1)];
         if let Some(difference) = verify::difference(pair)? {
