@@ -3,6 +3,8 @@
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::tls;
+
 unsafe extern "C" {
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
     fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
@@ -40,6 +42,14 @@ impl Real {
 
     #[cold]
     fn look_up(&self) -> usize {
+        // The loader frees memory on the way, and we may be holding locks that `free` takes.
+        tls::set(tls::QUIET, tls::get(tls::QUIET) + 1);
+        let address = self.found();
+        tls::set(tls::QUIET, tls::get(tls::QUIET) - 1);
+        address
+    }
+
+    fn found(&self) -> usize {
         // glibc keeps two generations of condition variables: without its version the older
         // one would be found.
         let mut address = core::ptr::null_mut();

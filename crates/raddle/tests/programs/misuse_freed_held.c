@@ -2,6 +2,7 @@
 // Outcome: exit 0 | misuse
 // Must: misuse
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 struct session {
@@ -19,6 +20,7 @@ static void *first(void *argument)
         return argument;
     pthread_mutex_lock(&mine->lock);
     __atomic_store_n(&is_done, 1, __ATOMIC_SEQ_CST);
+    sched_yield();
     pthread_mutex_unlock(&mine->lock);
     return argument;
 }

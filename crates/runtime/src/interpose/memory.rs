@@ -151,7 +151,7 @@ fn release(block: *mut c_void) {
 
 /// The program's part in a block ends.
 fn retire(block: *mut c_void, pc: u64) {
-    if !block.is_null() && shared::controlled() {
+    if !block.is_null() && shared::controlled() && tls::get(tls::QUIET) == 0 {
         misuse::check_block(hook::me(), pc, block as u64, usable(block));
         freed::keep(block as u64, usable(block), |block| release(block as *mut c_void));
     } else {
