@@ -54,8 +54,14 @@ impl Stream {
     }
 
     fn access(&mut self, pc: u64, addr: u64, writes: bool) {
-        let access =
-            Access { addr: Addr(addr), bytes: 8, volatile: false, vptr: false, range: false };
+        let access = Access {
+            addr: Addr(addr),
+            bytes: 8,
+            volatile: false,
+            vptr: false,
+            range: false,
+            repeats: 0,
+        };
         self.push(pc, if writes { Op::Write(access) } else { Op::Read(access) });
     }
 
