@@ -138,10 +138,10 @@ pub fn judge(execution: &Execution, expected: &Expected) -> Result<Verdict, Orac
     {
         return Ok(fail(FailureKind::Output, difference));
     }
-    if let Some(oracle) = &expected.oracle {
-        if !ask(oracle, status, printed)? {
-            return Ok(fail(FailureKind::Oracle, format!("`{oracle}` says no")));
-        }
+    if let Some(oracle) = &expected.oracle
+        && !ask(oracle, status, printed)?
+    {
+        return Ok(fail(FailureKind::Oracle, format!("`{oracle}` says no")));
     }
     Ok(Verdict::Pass)
 }
