@@ -66,8 +66,11 @@ pub(crate) struct Context<'a> {
     pub(crate) name: String,
     pub(crate) minimizes: bool,
     pub(crate) findings_max: usize,
-    pub(crate) keep: &'a dyn Fn(&Path, &Judged, &Plan, Option<serde_json::Value>) -> Result<bool>,
+    pub(crate) keep: &'a Keep<'a>,
 }
+
+/// Keeps a run as a clip at a path, with the anomaly that it shows.
+type Keep<'a> = dyn Fn(&Path, &Judged, &Plan, Option<serde_json::Value>) -> Result<bool> + 'a;
 
 fn of_fault(
     campaign: &Campaign<'_>,
