@@ -96,9 +96,6 @@ pub(crate) struct Context<'a> {
     pub(crate) keep: &'a Keep<'a>,
 }
 
-/// Keeps a run as a clip at a path, with the anomaly that it shows.
-type Keep<'a> = dyn Fn(&Path, &Judged, &Plan, Option<serde_json::Value>) -> Result<bool> + 'a;
-
 fn of_fault(
     campaign: &Campaign<'_>,
     context: &Context<'_>,
