@@ -65,6 +65,11 @@ impl Follow {
         self.step.map_or(1, |step| step.count.saturating_sub(done)).min(i64::MAX as u64)
     }
 
+    /// A stretch begins: nothing of it belongs to steps before.
+    pub(crate) fn begin_stretch(&mut self) {
+        self.used = 0;
+    }
+
     /// The alternative that the schedule takes here, if it says.
     pub(crate) fn choice(&mut self) -> Option<u32> {
         next_of(&mut self.choice_at, CHOICE).map(|step| step.thread.load(Ordering::Relaxed))

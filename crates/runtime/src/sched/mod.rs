@@ -519,11 +519,19 @@ impl Sched {
     fn mark_jump(&mut self, last: Option<u32>, reason: Switch, pc: u64) {
         let Some(last) = last else { return };
         self.close_mark(last, reason, pc);
-        let stretch = core::mem::take(&mut self.threads[last as usize].stretch);
+        let stretch = self.take_stretch(last);
         if self.recorded {
             lane::append_all(Kind::Switch, reason as u8, u64::from(last), 0, pc, &[stretch]);
         }
         self.marked = true;
+    }
+
+    /// Ends the thread's stretch; gives how many steps it was.
+    fn take_stretch(&mut self, thread: u32) -> u64 {
+        if let Some(follow) = &mut self.follow {
+            follow.begin_stretch();
+        }
+        core::mem::take(&mut self.threads[thread as usize].stretch)
     }
 
     /// Ends the stretch of no steps, if one is begun.

@@ -123,7 +123,7 @@ fn step_aside<'a>(
         arm(&mut sched, me);
         return sched;
     }
-    let stretch = core::mem::take(&mut sched.threads[me as usize].stretch);
+    let stretch = sched.take_stretch(me);
     sched.leaving = Some(Leaving { reason, pc, stretch });
     pass(sched, next);
     wait_turn(me);
@@ -254,7 +254,7 @@ pub(crate) fn outside<R>(me: u32, pc: u64, body: impl FnOnce() -> R) -> R {
     (thread.wait, thread.deadline, thread.pc) = (Wait::Outside, NEVER, pc);
     sched.publish(me);
     let next = sched.next(Some(me), Switch::Blocked, pc);
-    let stretch = core::mem::take(&mut sched.threads[me as usize].stretch);
+    let stretch = sched.take_stretch(me);
     sched.leaving = Some(Leaving { reason: Switch::Blocked, pc, stretch });
     shared::flag(raddle_trace::control::EXTERNAL);
     pass(sched, next);
@@ -344,7 +344,7 @@ pub(crate) fn end(me: u32) {
     // Behind the last thread libc ends the process.
     let next =
         if sched.live.is_empty() { Next::Idle } else { sched.next(Some(me), Switch::Ended, pc) };
-    let stretch = core::mem::take(&mut sched.threads[me as usize].stretch);
+    let stretch = sched.take_stretch(me);
     sched.leaving = Some(Leaving { reason: Switch::Ended, pc, stretch });
     sched.exiting = kernel_id;
     tls::set(tls::THREAD, 0);
