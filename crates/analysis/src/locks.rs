@@ -58,9 +58,9 @@ impl LockSets {
         &self.sets[set.0 as usize]
     }
 
-    /// Whether a lock keeps two threads with these sets apart.
+    /// Whether a lock that counts keeps two threads with these sets apart.
     #[must_use]
-    pub fn exclude(&self, a: LockSet, b: LockSet) -> bool {
+    pub fn exclude(&self, a: LockSet, b: LockSet, counts: impl Fn(Addr) -> bool) -> bool {
         if a == LockSet::NONE || b == LockSet::NONE {
             return false;
         }
@@ -68,6 +68,7 @@ impl LockSets {
             self.held(b)
                 .iter()
                 .any(|other| held.lock == other.lock && !(held.shared && other.shared))
+                && counts(held.lock)
         })
     }
 }
@@ -95,8 +96,8 @@ mod tests {
         let reader = sets.set([held(1, true)].into_iter());
         let writer = sets.set([held(1, false)].into_iter());
         let other = sets.set([held(2, false)].into_iter());
-        assert!(!sets.exclude(reader, reader));
-        assert!(sets.exclude(reader, writer) && sets.exclude(writer, writer));
-        assert!(!sets.exclude(writer, other));
+        assert!(!sets.exclude(reader, reader, |_| true));
+        assert!(sets.exclude(reader, writer, |_| true) && sets.exclude(writer, writer, |_| true));
+        assert!(!sets.exclude(writer, other, |_| true));
     }
 }

@@ -137,6 +137,13 @@ impl Pattern {
                 ));
             }
         }
+        let two = self.kind == PatternKind::MultiVariable;
+        if two != self.has_two_variables() {
+            return Err("a pattern is multi-variable if it has x and y, and only then".into());
+        }
+        if self.kind == PatternKind::Race && self.events.len() != 2 {
+            return Err("a race is two events".into());
+        }
         if !self.events.iter().any(|event| event.writes) {
             return Err("nobody writes, so the order does not matter".into());
         }

@@ -34,8 +34,11 @@ const WAYS_MAX: usize = 4;
 /// The anomalies that a run implies, each once by its sites, most promising first.
 #[must_use]
 pub fn predict(model: &Model, patterns: &[Pattern]) -> Vec<Anomaly> {
+    let races = patterns.iter().filter(|pattern| pattern.kind == PatternKind::Race);
+    let races = races.map(|race| [race.events[0].writes, race.events[1].writes]).collect();
     let mut found = Found {
         model,
+        races,
         by_identity: FxHashMap::default(),
         pairs: FxHashMap::default(),
         triples: FxHashMap::default(),
@@ -70,6 +73,8 @@ pub fn predict(model: &Model, patterns: &[Pattern]) -> Vec<Anomaly> {
 
 struct Found<'a> {
     model: &'a Model,
+    /// Which of two accesses writes, of each race that is looked for.
+    races: Vec<[bool; 2]>,
     by_identity: FxHashMap<Identity, usize>,
     /// The same for those of two and three events, to ask without making an identity.
     pairs: FxHashMap<[(Deed, Pc); 2], usize>,
@@ -215,7 +220,10 @@ fn order(found: &mut Found<'_>, earlier: &Witness, later: &Witness, begin: u64) 
             (AnomalyKind::Order, 14)
         }
         (one, two) if one.is_atomic() && two.is_atomic() => (AnomalyKind::Order, 10),
-        _ => (AnomalyKind::Race, RACE_RANK),
+        (one, two) if found.races.contains(&[two.writes(), one.writes()]) => {
+            (AnomalyKind::Race, RACE_RANK)
+        }
+        _ => return,
     };
     let known = found.pairs.get(&[site(later), site(earlier)]);
     if kind != AnomalyKind::Race || !found.is_enough(known, &way, Unit::Thread, rank) {

@@ -62,16 +62,7 @@ impl Model {
     /// Whether two locks sets keep their threads apart, by locks that are some.
     #[must_use]
     pub fn exclude(&self, a: LockSet, b: LockSet) -> bool {
-        if a == LockSet::NONE || b == LockSet::NONE {
-            return false;
-        }
-        self.locks.held(a).iter().any(|held| {
-            self.locks.held(b).iter().any(|other| {
-                held.lock == other.lock
-                    && !(held.shared && other.shared)
-                    && !self.words.is_other(held.lock)
-            })
-        })
+        self.locks.exclude(a, b, |lock| !self.words.is_other(lock))
     }
 
     /// Whether one of two events of different threads must come before the other.

@@ -16,8 +16,8 @@ use raddle_trace::control::Policy;
 use raddle_trace::event::Op;
 use raddle_trace::file::{Trace, Writer};
 use raddle_trace::id::ThreadId;
-use raddle_trial::verdict::{FailureKind, Verdict};
-use raddle_trial::{Delivery, Order, Plan};
+use raddle_trial::verdict::{Failure, FailureKind, Verdict};
+use raddle_trial::{Delivery, Execution, Order, Plan};
 
 use super::base;
 use super::campaign::{Campaign, Fault, Hit, Source};
@@ -144,7 +144,11 @@ fn of_fault(
     let Verdict::Fail(failure) = &judged.verdict else { return Ok(None) };
     let Some(schedule) = &judged.execution.schedule else { return Ok(None) };
     let trace = Trace::open(&spare)?;
-    let told = told(judged, failure, &trace);
+    let text = match judged.execution.outcome.end.is_failure() {
+        true => explain(&judged.execution, Some(&trace)),
+        false => failure.detail.clone(),
+    };
+    let told = told(&judged.execution, &judged.verdict, failure, text);
     let (kind, pattern, accesses) = match predicted {
         Some(source) => {
             let base = &campaign.bases[source.base];
@@ -288,12 +292,14 @@ fn is_sync(anomaly: &Anomaly, way: usize) -> bool {
         .any(|event| matches!(event.deed, Acquire | Destroy | Init | Signal | Wait))
 }
 
-fn told(judged: &Judged, failure: &raddle_trial::verdict::Failure, trace: &Trace) -> Told {
-    let outcome = clip::outcome(&judged.execution, &judged.verdict);
-    let text = match judged.execution.outcome.end.is_failure() {
-        true => explain(&judged.execution, Some(trace)),
-        false => failure.detail.clone(),
-    };
+/// A failure in words, and where it was.
+pub(crate) fn told(
+    execution: &Execution,
+    verdict: &Verdict,
+    failure: &Failure,
+    text: String,
+) -> Told {
+    let outcome = clip::outcome(execution, verdict);
     Told {
         kind: failure.kind.as_str(),
         detail: failure.detail.clone(),

@@ -116,6 +116,9 @@ const TIMEOUT: f64 = 10.0;
 /// More steps than this are a livelock.
 const STEPS_MAX: u64 = 200_000_000;
 
+/// How often the first run is executed, to see whether it repeats.
+const BASES: usize = 2;
+
 /// A base run from which nothing can be learned, or nothing has to be.
 fn hopeless(first: &Base, args: &HuntArgs) -> Result<Option<Exit>> {
     let end = &first.execution.outcome.end;
@@ -140,13 +143,25 @@ fn hopeless(first: &Base, args: &HuntArgs) -> Result<Option<Exit>> {
     } else {
         return Ok(None);
     };
-    if let Verdict::Fail(_) = first.verdict {
-        say::news(&format!("{nothing}; but it fails: {}", explain(&first.execution, None)));
-        print_json(args, 1, &Tally { failed: 1, ..Tally::default() }, &[])?;
+    if let Verdict::Fail(failure) = &first.verdict {
+        let text = explain(&first.execution, None);
+        say::news(&format!("{nothing}; but it fails: {text}"));
+        let failure = conclude::told(&first.execution, &first.verdict, failure, text);
+        let finding = Finding {
+            kind: "failure",
+            pattern: String::new(),
+            variable: None,
+            accesses: Vec::new(),
+            verdict: "failing",
+            failure: Some(failure),
+            clip: None,
+            n_switches: 0,
+        };
+        print_json(args, BASES, &Tally { failed: BASES, ..Tally::default() }, &[finding])?;
         return Ok(Some(Exit::Found));
     }
     eprintln!("raddle: {nothing}");
-    print_json(args, 1, &Tally::default(), &[])?;
+    print_json(args, BASES, &Tally::default(), &[])?;
     Ok(Some(Exit::Clean))
 }
 
