@@ -50,8 +50,7 @@ extern "C" fn destroy(barrier: Barrier) -> c_int {
 extern "C" fn wait(barrier: Barrier) -> c_int {
     let pc = hook::caller();
     let at = barrier as u64;
-    let act =
-        hook::me().map(|me| Act { me, pc, at, verb: "waits at", kind: Lock::Barrier });
+    let act = hook::me().map(|me| Act { me, pc, at, verb: "waits at", kind: Lock::Barrier });
     if let Some(act) = act {
         act.check();
     }

@@ -3,8 +3,8 @@
 use libc::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
 use raddle_trace::record::{Kind, Lock, TRIED, Wake};
 
-use super::misuse::{self, Act};
 use super::clock;
+use super::misuse::{self, Act};
 use crate::abi::stub::export;
 use crate::real::real;
 use crate::sched::object::{NOBODY, Object};
@@ -232,12 +232,7 @@ pub(super) extern "C" fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
 }
 
 /// Releases the mutex, as a step that is counted already.
-pub(super) fn release(
-    me: u32,
-    mutex: *mut pthread_mutex_t,
-    pc: u64,
-    verb: &'static str,
-) -> c_int {
+pub(super) fn release(me: u32, mutex: *mut pthread_mutex_t, pc: u64, verb: &'static str) -> c_int {
     let act = act(me, mutex, pc, verb);
     act.check();
     misuse::check_owner(act);
@@ -262,7 +257,7 @@ pub(super) fn release(
 /// A thread has ended: its robust mutexes are for whoever comes next.
 pub(super) fn owner_died(thread: u32) {
     let mut sched = SCHED.lock();
-    for (&at, object) in &mut sched.objects {
+    for (&at, object) in sched.objects.iter_mut() {
         if object.owner == thread
             && object.kind == Lock::Mutex
             && kind_of(at as *mut pthread_mutex_t) & ROBUST != 0

@@ -3,8 +3,8 @@
 use libc::{c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
 use raddle_trace::record::{Kind, Lock, SHARED, TRIED, Wake};
 
-use super::misuse::{self, Act};
 use super::clock;
+use super::misuse::{self, Act};
 use crate::abi::stub::export;
 use crate::hook;
 use crate::real::real;

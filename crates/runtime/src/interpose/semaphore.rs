@@ -3,8 +3,8 @@
 use libc::{c_int, c_uint, clockid_t, sem_t, timespec};
 use raddle_trace::record::{Kind, Lock, TRIED, Wake};
 
-use super::misuse::{self, Act};
 use super::clock;
+use super::misuse::{self, Act};
 use crate::abi::stub::{export, export_cancellable};
 use crate::hook;
 use crate::real::real;
