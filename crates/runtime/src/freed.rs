@@ -179,7 +179,7 @@ pub(crate) fn keep(start: u64, bytes: u64, mut give_back: impl FnMut(u64)) {
     if is_in_heap {
         let chunk = size & !7;
         let next = if (32..CHUNK_MAX).contains(&chunk) { size_word(start + chunk) & !7 } else { 0 };
-        if start % 16 != 0 || !(16..CHUNK_MAX).contains(&next) {
+        if !start.is_multiple_of(16) || !(16..CHUNK_MAX).contains(&next) {
             // libc says what is wrong with it.
             drop(quarantine);
             give_back(start);
