@@ -35,7 +35,9 @@ pub struct Witness {
 }
 
 /// What a thread does to memory, or to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub enum Deed {
     /// A read.
     Read,

@@ -8,10 +8,11 @@ use raddle_trace::id::{Addr, Pc, Site, ThreadId};
 use raddle_trace::run::Run;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::facts::{Act, Facts, Lap, Pair, PairFact, Pattern, PatternFact, Point};
+use super::facts::{Act, Facts, Lap, Pair, PairFact, Pattern, PatternFact, Point, writes};
 use super::pairs::Last;
 use super::window::{Entry, Policy, Window};
 use crate::sharing::GRANULE_BITS;
+use crate::witness::Deed;
 
 /// Loops around an access that are kept.
 pub const LAPS_MAX: usize = 3;
@@ -55,7 +56,7 @@ pub struct Collector {
     /// By thread.
     calls: Vec<Node>,
     stacks: Stacks,
-    acts: FxHashSet<(Pc, bool)>,
+    acts: FxHashSet<Key>,
     seq: u64,
     n_shared: u64,
 }
@@ -81,7 +82,7 @@ enum Place {
 struct Seen {
     thread: ThreadId,
     pc: Pc,
-    writes: bool,
+    deed: Deed,
     addr: Addr,
     bytes: u32,
     seq: u64,
@@ -96,7 +97,7 @@ impl Entry for Seen {
     }
 
     fn writes(&self) -> bool {
-        self.writes
+        writes(self.deed)
     }
 
     fn meets(&self, other: &Self) -> bool {
@@ -117,7 +118,7 @@ impl Seen {
     }
 }
 
-type Key = (Pc, bool);
+type Key = (Pc, Deed);
 
 #[derive(Default)]
 struct Found {
@@ -127,7 +128,7 @@ struct Found {
 
 impl Found {
     fn pair(&mut self, head: &Seen, tail: &Seen) {
-        let instances = self.pairs.entry([(head.pc, head.writes), (tail.pc, tail.writes)]);
+        let instances = self.pairs.entry([(head.pc, head.deed), (tail.pc, tail.deed)]);
         let instances = instances.or_default();
         let same = |[other_head, other_tail]: &[Seen; 2]| {
             other_head.instance() == head.instance() && other_tail.instance() == tail.instance()
@@ -138,7 +139,7 @@ impl Found {
     }
 
     fn pattern(&mut self, seen: &[&Seen], window: usize) {
-        let key = seen.iter().map(|one| (one.pc, one.writes)).collect();
+        let key = seen.iter().map(|one| (one.pc, one.deed)).collect();
         let pattern = self.patterns.entry(key);
         let (_, least) =
             pattern.or_insert_with(|| (seen.iter().copied().copied().collect(), window));
@@ -167,13 +168,26 @@ impl Collector {
     pub fn push(&mut self, event: &Event) {
         let Event { thread, pc, op } = *event;
         match op {
-            Op::Read(access) => self.access(thread, pc, false, access.addr, access.bytes),
-            Op::Write(access) => self.access(thread, pc, true, access.addr, access.bytes),
+            Op::Read(access) => self.access(thread, pc, Deed::Read, access.addr, access.bytes),
+            Op::Write(access) => self.access(thread, pc, Deed::Write, access.addr, access.bytes),
             Op::Atomic(atomic) => {
-                let reads = matches!(atomic.action, AtomicAction::Load | AtomicAction::Miss);
-                self.access(thread, pc, !reads, atomic.addr, u64::from(atomic.bytes));
+                let deed = match atomic.action {
+                    AtomicAction::Load | AtomicAction::Miss => Deed::AtomicRead,
+                    _ => Deed::AtomicWrite,
+                };
+                self.access(thread, pc, deed, atomic.addr, u64::from(atomic.bytes));
             }
-            Op::Free { block, bytes } => self.access(thread, pc, true, block, bytes),
+            Op::Free { block, bytes } => self.access(thread, pc, Deed::Free, block, bytes),
+            // Synchronization objects are memory too: of one byte, for they are never looked into.
+            Op::Acquire(lock) => self.access(thread, pc, Deed::Acquire, lock.lock, 1),
+            Op::Init { object, .. } => self.access(thread, pc, Deed::Init, object, 1),
+            Op::Destroy { object, .. } => self.access(thread, pc, Deed::Destroy, object, 1),
+            Op::CondWait { cond, .. } => self.access(thread, pc, Deed::Wait, cond, 1),
+            Op::SemWait { semaphore, .. } => self.access(thread, pc, Deed::Wait, semaphore, 1),
+            Op::CondSignal { cond, .. } | Op::CondBroadcast { cond, .. } => {
+                self.access(thread, pc, Deed::Signal, cond, 1);
+            }
+            Op::SemPost(semaphore) => self.access(thread, pc, Deed::Signal, semaphore, 1),
             Op::Alloc { block, bytes } => self.forget(block, bytes),
             Op::Enter { return_to } => {
                 let from = *self.calls(thread);
@@ -203,7 +217,7 @@ impl Collector {
         }
         let mut sites: FxHashMap<Pc, Site> = FxHashMap::default();
         let mut site = |pc: Pc| *sites.entry(pc).or_insert_with(|| run.site(pc));
-        let mut act = |(pc, writes): Key| Act { site: site(pc), writes };
+        let mut act = |(pc, deed): Key| Act { site: site(pc), deed };
         let mut pairs: Vec<_> = self
             .found
             .pairs
@@ -249,8 +263,8 @@ impl Collector {
         }
     }
 
-    fn access(&mut self, thread: ThreadId, pc: Pc, writes: bool, addr: Addr, bytes: u64) {
-        self.acts.insert((pc, writes));
+    fn access(&mut self, thread: ThreadId, pc: Pc, deed: Deed, addr: Addr, bytes: u64) {
+        self.acts.insert((pc, deed));
         let mut laps = [NO_LAP; LAPS_MAX];
         let n_laps = self.laps.as_mut().map_or(0, |teller| teller.at(thread, pc, &mut laps));
         let stack = *self.calls(thread);
@@ -259,7 +273,7 @@ impl Collector {
         let new = Seen {
             thread,
             pc,
-            writes,
+            deed,
             addr,
             bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
             seq: self.seq,
@@ -291,7 +305,7 @@ impl Collector {
         for (_, place) in places.iter_mut().filter(|(known, _)| touches(known)) {
             match place {
                 Place::Own { first, write, read } if first.thread == new.thread => {
-                    let last = if new.writes { write } else { read };
+                    let last = if new.writes() { write } else { read };
                     *last = Some(new);
                 }
                 Place::Own { first, write, read } => {

@@ -3,21 +3,21 @@
 use raddle_trace::id::{Addr, Site, ThreadId};
 use serde::{Deserialize, Serialize};
 
+use crate::witness::Deed;
+
 /// An access, by what is the same about it in every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Act {
     /// Where in the program.
     pub site: Site,
-    /// Whether it writes.
-    pub writes: bool,
+    /// What.
+    pub deed: Deed,
 }
 
-impl Act {
-    /// `R` or `W`.
-    #[must_use]
-    pub const fn letter(self) -> char {
-        if self.writes { 'W' } else { 'R' }
-    }
+/// Whether a deed counts as a write here: also a wake-up, which whoever waits reads.
+#[must_use]
+pub const fn writes(deed: Deed) -> bool {
+    deed.writes() || matches!(deed, Deed::Signal)
 }
 
 /// A loop that an access is in.
@@ -96,7 +96,7 @@ impl Pattern {
             .acts
             .iter()
             .zip([1, 2, 1])
-            .map(|(act, role)| format!("{}{role}", act.letter()))
+            .map(|(act, role)| format!("{}{role}", act.deed.letter()))
             .collect();
         words.join("-")
     }

@@ -1,7 +1,8 @@
 //! LOCON's access pairs: immediate dependencies across threads at one place.
 //!
 //! Last write to read; each other thread's last read since the last write to write; and last
-//! write to write when nobody else read in between.
+//! write to write when nobody read in between, not even one of the two: what was read tells the
+//! dependency already.
 
 use super::window::Entry;
 
@@ -31,13 +32,11 @@ impl<E: Entry> Last<E> {
             self.reads.push(new);
             return;
         }
-        let mut any = false;
         for read in self.reads.iter().filter(is_other) {
             found(read, &new);
-            any = true;
         }
         if let Some(write) = self.write.as_ref().filter(is_other)
-            && !any
+            && self.reads.is_empty()
         {
             found(write, &new);
         }
@@ -81,6 +80,8 @@ mod tests {
         assert_eq!(pairs("W1 W2"), ["W1-W2"]);
         // Somebody else has read in between.
         assert_eq!(pairs("W1 R3 W2"), ["W1-R3", "R3-W2"]);
+        assert_eq!(pairs("W1 R2 W2"), ["W1-R2"]);
+        assert_eq!(pairs("W1 R1 W2"), ["R1-W2"]);
         // One's own accesses make no pair, and hide those of others.
         assert_eq!(pairs("W1 R1 W1"), Vec::<String>::new());
         assert_eq!(pairs("W1 W2 R2"), ["W1-W2"]);

@@ -109,7 +109,7 @@ pub(crate) fn of_point(act: Act, pc: Pc, point: &Point) -> Unnamed {
     Unnamed {
         thread: point.thread,
         pc,
-        deed: if act.writes { Deed::Write } else { Deed::Read },
+        deed: act.deed,
         addr: point.addr,
         bytes: u64::from(point.bytes),
         seq: point.seq,

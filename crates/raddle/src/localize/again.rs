@@ -1,6 +1,7 @@
 //! A run once more, with a trace: to name what it did, and to change it.
 
 use anyhow::Result;
+use raddle_analysis::localize::facts::Act;
 use raddle_analysis::scan::Model;
 use raddle_analysis::weave::{Hold, weave};
 use raddle_analysis::witness::Witness;
@@ -77,13 +78,16 @@ impl Again {
         Ok(change)
     }
 
-    /// Accesses at a site: of each thread the first and the last one.
-    pub(crate) fn witnesses(&self, site: Site, writes: bool) -> Vec<Witness> {
-        let Some(pc) = pc(self.trace.run(), site) else { return Vec::new() };
+    /// Accesses of a kind: of each thread the first and the last one.
+    pub(crate) fn witnesses(&self, act: Act) -> Vec<Witness> {
+        let Some(pc) = pc(self.trace.run(), act.site) else { return Vec::new() };
         let singles = self.model.cells.iter().flat_map(|cell| &cell.singles);
         let mut all: Vec<_> = singles
-            .filter(|single| single.first.pc == pc && single.first.deed.writes() == writes)
-            .flat_map(|single| [single.first, single.last])
+            .flat_map(|single| [&single.first, &single.last])
+            .chain(&self.model.waits)
+            .chain(&self.model.signals)
+            .filter(|witness| witness.pc == pc && witness.deed == act.deed)
+            .copied()
             .collect();
         all.sort_by_key(|witness| witness.seq);
         all.dedup_by_key(|witness| witness.seq);

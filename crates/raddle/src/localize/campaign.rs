@@ -50,9 +50,11 @@ impl Campaign<'_> {
             n_steps = done.samples[0].facts.n_events;
         }
         let mut n_runs = done.samples.len();
-        while n_runs < self.runs_max && !self.is_enough(&done) && !self.team.is_over() {
+        // Failing runs beyond those that are wanted do not count, within reason.
+        let most = self.runs_max * if self.failed_wanted.is_some() { 10 } else { 1 };
+        while n_runs < most && !self.is_enough(&done) && !self.team.is_over() {
             // The first one tells how long a run is.
-            let n = if n_steps == 0 { 1 } else { BATCH.min(self.runs_max - n_runs) };
+            let n = if n_steps == 0 { 1 } else { BATCH.min(most - n_runs) };
             let hows: Vec<_> = (0..n as u64).map(|i| self.how(seed + i, n_steps)).collect();
             let results = self.team.all(&hows, |how, cpu| {
                 let plan = Plan { cpu, ..how.plan(&self.plan) };

@@ -105,7 +105,7 @@ impl Court<'_> {
 fn orders(run: &Again, acts: &[Act]) -> Vec<Vec<Witness>> {
     let mut orders: Vec<Vec<Witness>> = vec![Vec::new()];
     for (at, act) in acts.iter().enumerate() {
-        let here = run.witnesses(act.site, act.writes);
+        let here = run.witnesses(*act);
         orders = orders
             .iter()
             .flat_map(|order| {

@@ -42,7 +42,7 @@ const TIMEOUT: f64 = 10.0;
 /// More steps than this are a livelock.
 const STEPS_MAX: u64 = 200_000_000;
 /// Suspects that are checked.
-const CHECKED: usize = 5;
+const CHECKED: usize = 8;
 /// Passing runs that suspects are forced on.
 const FORCED: usize = 2;
 /// How many are shown to a person, if nothing else was asked for.
@@ -50,7 +50,8 @@ const SHOWN: u64 = 5;
 /// Patterns that are named for programs: beyond, nobody looks.
 const NAMED: usize = 100;
 
-pub(crate) fn localize(args: LocalizeArgs) -> Result<Exit> {
+pub(crate) fn localize(mut args: LocalizeArgs) -> Result<Exit> {
+    target::without_backtraces(&mut args.target);
     let (done, team) = match &args.from {
         Some(directory) => (Done { samples: sample::all(directory)?, ..Done::default() }, None),
         None => {
@@ -203,18 +204,71 @@ fn compare(args: &LocalizeArgs, samples: &[Sample], team: Option<&Team>) -> Resu
         failed.truncate(args.failed.map_or(usize::MAX, |n| n as usize));
         let failed_facts: Vec<Facts> = failed.iter().map(|sample| sample.facts.clone()).collect();
         let runs = Runs { passed: &passed_facts, failed: &failed_facts };
-        let ranked = rank(&runs, formula(args.score));
+        let mut ranked = rank(&runs, formula(args.score));
         // The failed run with the fewest events is the one with the least beside the point.
         let Some((at, first)) =
             failed.iter().enumerate().min_by_key(|(_, sample)| sample.facts.n_events)
         else {
             continue;
         };
-        let suspects = suspects(&failed_facts[at], &runs);
+        let mut suspects = suspects(&failed_facts[at], &runs);
+        let place = Place { own: Own::new(&first.run), passed: &passed_facts };
+        ranked.sort_by(|one, two| {
+            let place = |ranked: &Ranked| place.of(&ranked.pattern.acts);
+            let when = |ranked: &Ranked| occurrence(&failed_facts[ranked.example], ranked);
+            let n_acts = |ranked: &Ranked| ranked.pattern.acts.len();
+            place(one)
+                .cmp(&place(two))
+                .then(two.score.total_cmp(&one.score))
+                .then(n_acts(two).cmp(&n_acts(one)))
+                .then_with(|| when(one).cmp(&when(two)))
+        });
+        suspects.sort_by_key(|suspect| {
+            let acts = suspect.pairs.iter().flat_map(|pair| [pair.head, pair.tail]);
+            place.of(&acts.collect::<Vec<_>>())
+        });
         let case = Case { args, team, failed: &failed, passed: &passed };
         groups.push(case.group(failure, first, ranked, suspects)?);
     }
     Ok(groups)
+}
+
+/// Where a cause is to be looked for first.
+struct Place<'a> {
+    own: Own<'a>,
+    passed: &'a [Facts],
+}
+
+impl Place<'_> {
+    /// The less the better: in the program's own code, which passing runs come to as well;
+    /// what only failing runs come to is most often an effect.
+    fn of(&self, acts: &[Act]) -> (bool, bool) {
+        let is_usual = |act: &Act| self.passed.iter().any(|facts| facts.has(*act));
+        (!acts.iter().all(|act| self.own.has(act.site)), !acts.iter().all(is_usual))
+    }
+}
+
+/// When a pattern is complete for the first time: causes come before effects.
+fn occurrence(facts: &Facts, ranked: &Ranked) -> Option<u64> {
+    let fact = facts.patterns.iter().find(|fact| fact.pattern == ranked.pattern)?;
+    fact.points.last().map(|point| point.seq)
+}
+
+/// Tells the program's own code from that of libraries, where a cause rarely is.
+struct Own<'a> {
+    run: &'a Run,
+    namer: Namer,
+}
+
+impl<'a> Own<'a> {
+    fn new(run: &'a Run) -> Self {
+        Self { run, namer: Namer::new(run) }
+    }
+
+    fn has(&self, site: Site) -> bool {
+        let pc = again::pc(self.run, site);
+        pc.is_some_and(|pc| self.namer.site(pc).own_frame().is_some())
+    }
 }
 
 fn formula(name: FormulaName) -> Formula {
@@ -266,9 +320,10 @@ impl Case<'_> {
                 told.confirmed = court.suspect(suspect)?;
             }
         }
-        // Confirmed causes come first.
+        // Confirmed causes come first, unless they are far less suspect.
         pairs.sort_by_key(|told| told.confirmed != Some(true));
-        patterns.sort_by_key(|told| told.confirmed != Some(true));
+        let least = patterns.first().map_or(0.0, |first| first.score / 2.0);
+        patterns.sort_by_key(|told| told.confirmed != Some(true) || told.score < least);
         for (at, told) in pairs.iter_mut().enumerate() {
             told.rank = at + 1;
         }
