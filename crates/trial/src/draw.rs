@@ -14,7 +14,7 @@ use raddle_trace::file::WriteError;
 use raddle_trace::record::{Kind, Record};
 use rustix::thread::futex;
 
-use crate::shm::Block;
+use crate::shm::{Block, CHUNK_PARTS};
 
 /// Whoever takes the records.
 pub(crate) trait Take {
@@ -44,10 +44,12 @@ pub(crate) fn draw(
         let mut n_taken = 0;
         for (index, lane) in block.lanes()[..n_lanes].iter().enumerate() {
             while let Some(number) = next_chunk(lane) {
-                block.chunk(index, number, &mut records);
+                for part in 0..CHUNK_PARTS {
+                    block.chunk_part(index, number, part, &mut records);
+                    n_told[index] = n_told[index].wrapping_add(n_repeats(&records));
+                    taker.take(lane.thread.load(Relaxed), &records)?;
+                }
                 release(lane, number.wrapping_add(1));
-                n_told[index] = n_told[index].wrapping_add(n_repeats(&records));
-                taker.take(lane.thread.load(Relaxed), &records)?;
                 n_taken += 1;
             }
         }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::checksum::checksum;
 use crate::codec::{Packer, Press, RECORDS_MAX};
-use crate::event::{is_event, n_more, n_repeats};
+use crate::event::{GROUP_RECORDS, is_event, n_more, n_repeats, n_repeats_if_plain};
 use crate::record::{Kind, Record};
 use crate::run::Run;
 
@@ -189,11 +189,13 @@ impl Stream {
     }
 
     fn push(&mut self, records: &[Record]) {
-        // Without a branch or a table: this is done for every record.
-        let begins =
-            |record: &Record| EVENTS.checked_shr((record.head >> 56) as u32).unwrap_or(0) & 1;
-        let n_begun = records.iter().map(begins).sum::<u64>();
-        self.n_begun = self.n_begun.saturating_add(n_begun).saturating_add(n_repeats(records));
+        for group in records.chunks(GROUP_RECORDS) {
+            let n = match n_repeats_if_plain(group) {
+                Some(n_repeats) => n_repeats + group.len() as u64,
+                None => n_begun(group).saturating_add(n_repeats(group)),
+            };
+            self.n_begun = self.n_begun.saturating_add(n);
+        }
         self.note_owed(records);
         self.packer.push(records);
     }
@@ -214,6 +216,12 @@ impl Stream {
     fn n_events(&self) -> u64 {
         self.n_begun - u64::from(self.n_owed > 0 && self.owed_is_event)
     }
+}
+
+/// How many events these records begin.
+fn n_begun(records: &[Record]) -> u64 {
+    let begins = |record: &Record| EVENTS.checked_shr((record.head >> 56) as u32).unwrap_or(0) & 1;
+    records.iter().map(begins).sum()
 }
 
 /// The kinds that count as events, a bit each.
