@@ -188,35 +188,36 @@ fn tell_values(
     literals: &mut [u8],
 ) -> usize {
     let mut before = context.value;
-    let mut at = 0;
+    let n_bytes_before = literals.len();
+    let mut rest = literals;
     for ((&record, &place), code) in records.iter().zip(places).zip(codes) {
         let (value, extra) = (value(record), extra(record));
         let site = site(sites, usize::from(place));
         let own = literal(value, site.own());
         let near = literal(value, site.near(before));
-        let is_near = near < own;
-        let literal = select_unpredictable(is_near, near, own);
+        let is_near = usize::from(near < own);
+        let literal = select_unpredictable(near < own, near, own);
         let n_bytes = n_bytes(literal);
-        let is_other_extra = extra != site.extra();
+        let is_other = usize::from(extra != site.extra());
         site.learn(value, extra, before);
-        let is_numbered = *code >> HOW_SHIFT == NUMBERED;
-        *code |= n_bytes as u8;
-        *code |= u8::from(is_near) << NEAR.ilog2();
-        *code |= u8::from(is_other_extra) << OTHER_EXTRA.ilog2();
+        before = value;
+
         // Everything is stored, and then counted if it is meant.
-        let Some(out) = literals.get_mut(at..at + LITERAL_BYTES_MAX) else {
+        let Some(out) = rest.first_chunk_mut::<LITERAL_BYTES_MAX>() else {
             unreachable!("there is room for a chunk")
         };
         out[..2].copy_from_slice(&place.to_le_bytes());
-        let from = 2 * usize::from(is_numbered);
+        // The site is by place or follows, so one bit tells.
+        let from = usize::from(*code >> (NUMBERED.ilog2() + HOW_SHIFT)) * 2;
         out[from..from + 2].copy_from_slice(&extra.to_le_bytes());
-        let from = from + 2 * usize::from(is_other_extra);
+        let from = from + 2 * is_other;
         out[from..from + 8].copy_from_slice(&literal.to_le_bytes());
-        at += from + n_bytes;
-        before = value;
+        rest = &mut rest[from + n_bytes..];
+        let told = n_bytes | is_near << NEAR.ilog2() | is_other << OTHER_EXTRA.ilog2();
+        *code |= told as u8;
     }
     context.value = before;
-    at
+    n_bytes_before - rest.len()
 }
 
 /// How far a value is from a guess, both shifted by 16 bits, in zigzag.
