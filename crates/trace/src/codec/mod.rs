@@ -45,10 +45,14 @@
 //! runs of code 0 come down to next to nothing, and what is irregular costs no time.
 //!
 //! **Choices.** Time counts more than bytes here: recording is to cost no more than
-//! ThreadSanitizer does, and 3 bytes per event are little. The codec before this one, which
-//! told surprises only and compressed all of them, took half to a quarter of the bytes and
-//! four times the time where surprises are many. The state starts afresh with each block, so
-//! that blocks can be read alone and in any order.
+//! ThreadSanitizer does, and 3 bytes per event are little. The codec before this one told
+//! surprises only and compressed all of them. It took a third to a quarter of the bytes where
+//! surprises are many, and four times the time: 37 ns per record of `benches/programs/sort`
+//! where this one takes 9. The state starts afresh with each block, so that blocks can be read
+//! alone and in any order.
+//!
+//! Bytes per record, by `examples/codec_bench`: sweep and matrix 0.001, time stamps 0.1,
+//! work queue 0.2, quicksort 0.4, random turns 1.1, hash table 1.7, list 2.4, large code 2.8.
 //!
 //! **Limits.** A random access takes four to five bytes. A list that is walked again costs
 //! what it did the first time. Of programs with more than some 10 000 sites in a block of

@@ -10,8 +10,8 @@ use std::hint::select_unpredictable;
 use super::UnpackError;
 use crate::record::{Kind, Record};
 
-/// Places for sites. A quarter as many take twice the bytes for a program of 8000 sites in a
-/// block, which is what a large one has; a small one touches only what it uses.
+/// Places for sites: a large program has some 10 000 in a block. A small one touches only
+/// what it uses.
 const PLACES_BITS: u32 = 14;
 const PLACES: usize = 1 << PLACES_BITS;
 /// Places for what is known of payload.
