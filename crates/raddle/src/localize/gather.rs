@@ -3,10 +3,9 @@
 use anyhow::Result;
 use raddle_analysis::localize::collect::{Collector, Laps, Settings};
 use raddle_trace::control::Mode;
-use raddle_trace::event::Decoder;
+use raddle_trace::event::{Batch, Decoder};
 use raddle_trace::file::{Trace, WriteError, Writer};
 use raddle_trace::id::ThreadId;
-use raddle_trace::record::Record;
 use raddle_trace::run::Run;
 use raddle_trial::verdict::Verdict;
 use raddle_trial::{Delivery, Plan, Sink};
@@ -31,8 +30,8 @@ impl Sink for Gather {
         Ok(())
     }
 
-    fn push(&mut self, _: u32, records: &[Record]) -> Result<(), WriteError> {
-        for &record in records {
+    fn push(&mut self, _: u32, batch: &Batch<'_>) -> Result<(), WriteError> {
+        for &record in batch.records {
             match self.decoder.push(record) {
                 Ok(Some(event)) => self.collector.push(&event),
                 Ok(None) => {}
