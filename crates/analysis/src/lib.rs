@@ -17,5 +17,6 @@ pub mod deadlock;
 pub mod predict;
 pub mod weave;
 pub mod observed;
+pub mod code;
 #[cfg(test)]
 mod notation;

@@ -1,0 +1,201 @@
+//! Functions of the target's modules: which one an address lies in, its graph and its loops.
+//!
+//! A function is decoded when it is first asked for, once. Compilers move unlikely parts of a
+//! function elsewhere (`f.cold`): whoever gives the symbols says which are such parts, and a
+//! part belongs to the functions that it jumps into, or that jump into it. Those jumps are
+//! looked for in the parts' code and the function's, so that no names are needed.
+
+use std::cell::OnceCell;
+use std::ops::Range;
+
+use iced_x86::{Decoder, DecoderOptions};
+
+use super::cfg::Cfg;
+use super::loops::Loops;
+
+/// A module's code, at the addresses that it has in the target.
+pub trait Image {
+    /// All functions and parts of functions.
+    fn symbols(&self) -> &[Symbol];
+
+    /// Bytes of code or of constants; none if they are not all in the file, or can change.
+    fn bytes(&self, range: Range<u64>) -> Option<&[u8]>;
+
+    /// What is known of a function that is called.
+    fn callee(&self, target: Target) -> Callee;
+}
+
+/// A function, or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Its first byte.
+    pub start: u64,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// Whether it is an unlikely part of a function that lies elsewhere.
+    pub is_part: bool,
+}
+
+/// What a call instruction says about where it leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// There.
+    Address(u64),
+    /// Where the 8 bytes at this address say; the loader fills them in.
+    Slot(u64),
+    /// Not in the code.
+    Unknown,
+}
+
+/// What is known of a function that is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Callee {
+    /// A callback of the instrumentation that is seen each time, with its return address.
+    Callback,
+    /// Does not return.
+    NoReturn,
+    /// Returns again after it has returned, as `setjmp` does.
+    ReturnsTwice,
+    /// Anything else.
+    Other,
+}
+
+/// A function of [`Functions`], numbered by module and address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionId(pub u32);
+
+/// What is known of a function.
+#[derive(Debug)]
+pub struct Function {
+    /// Its control flow.
+    pub cfg: Cfg,
+    /// Its loops.
+    pub loops: Loops,
+}
+
+/// The functions of all modules.
+#[derive(Default)]
+pub struct Functions {
+    images: Vec<Box<dyn Image>>,
+    functions: Vec<Slot>,
+    // invariant: sorted, without overlaps; an address range and where its function is
+    ranges: Vec<(Range<u64>, FunctionId)>,
+}
+
+struct Slot {
+    image: usize,
+    // The function's own range first.
+    parts: Vec<Range<u64>>,
+    known: OnceCell<Function>,
+}
+
+impl Functions {
+    /// The functions of these modules.
+    #[must_use]
+    pub fn new(images: Vec<Box<dyn Image>>) -> Self {
+        let mut all = Self::default();
+        for (place, image) in images.iter().enumerate() {
+            all.add(place, &**image);
+        }
+        all.ranges.sort_by_key(|(range, _)| range.start);
+        all.images = images;
+        all
+    }
+
+    /// The function that an address lies in. A site is the address behind a call, which may be
+    /// the last instruction of its function: ask for the byte before it.
+    #[must_use]
+    pub fn at(&self, address: u64) -> Option<FunctionId> {
+        let n_before = self.ranges.partition_point(|(range, _)| range.start <= address);
+        let (range, function) = self.ranges.get(n_before.checked_sub(1)?)?;
+        range.contains(&address).then_some(*function)
+    }
+
+    /// What is known of a function.
+    #[must_use]
+    pub fn get(&self, function: FunctionId) -> &Function {
+        let slot = &self.functions[function.0 as usize];
+        slot.known.get_or_init(|| {
+            let cfg = Cfg::of_parts(&*self.images[slot.image], &slot.parts);
+            Function { loops: Loops::of(&cfg), cfg }
+        })
+    }
+
+    fn add(&mut self, place: usize, image: &dyn Image) {
+        let mut symbols: Vec<Symbol> = image.symbols().to_vec();
+        // Of two names for one place the longer range stays.
+        symbols.sort_by_key(|symbol| (symbol.start, std::cmp::Reverse(symbol.bytes)));
+        let mut end = 0;
+        symbols.retain(|symbol| {
+            let is_apart = symbol.bytes > 0 && symbol.start >= end;
+            if is_apart {
+                end = symbol.start.saturating_add(symbol.bytes);
+            }
+            is_apart
+        });
+        let range = |symbol: &Symbol| symbol.start..symbol.start.saturating_add(symbol.bytes);
+        let first = self.functions.len();
+        let (parts, wholes): (Vec<Symbol>, Vec<Symbol>) =
+            symbols.into_iter().partition(|symbol| symbol.is_part);
+        for symbol in &wholes {
+            let parts = vec![range(symbol)];
+            self.functions.push(Slot { image: place, parts, known: OnceCell::new() });
+        }
+        let functions = &mut self.functions[first..];
+        if !parts.is_empty() {
+            let parts: Vec<Range<u64>> = parts.iter().map(range).collect();
+            link(image, functions, &parts);
+        }
+        for (n, slot) in functions.iter().enumerate() {
+            let id = FunctionId(u32::try_from(first + n).expect("less than 2^32 functions"));
+            // A part that two functions share belongs to neither, as far as addresses go.
+            let own = slot.parts.iter().enumerate().filter(|(place, part)| {
+                *place == 0
+                    || functions.iter().filter(|other| other.parts.contains(part)).count() == 1
+            });
+            self.ranges.extend(own.map(|(_, part)| (part.clone(), id)));
+        }
+    }
+}
+
+/// Gives parts to the functions that they have jumps in common with.
+fn link(image: &dyn Image, functions: &mut [Slot], parts: &[Range<u64>]) {
+    let place_of = |ranges: &[Range<u64>], address: u64| {
+        let n_before = ranges.partition_point(|range| range.start <= address);
+        let place = n_before.checked_sub(1)?;
+        ranges[place].contains(&address).then_some(place)
+    };
+    let wholes: Vec<Range<u64>> = functions.iter().map(|slot| slot.parts[0].clone()).collect();
+    let mut give = |function: usize, part: usize| {
+        if !functions[function].parts.contains(&parts[part]) {
+            functions[function].parts.push(parts[part].clone());
+        }
+    };
+    for (part, range) in parts.iter().enumerate() {
+        for to in jumps(image, range) {
+            // A jump to a function's first byte is a call of it.
+            let whole = place_of(&wholes, to).filter(|&whole| wholes[whole].start != to);
+            if let Some(whole) = whole {
+                give(whole, part);
+            }
+        }
+    }
+    for (whole, range) in wholes.iter().enumerate() {
+        for to in jumps(image, range) {
+            if let Some(part) = place_of(parts, to) {
+                give(whole, part);
+            }
+        }
+    }
+}
+
+/// Where the direct jumps of a range lead, as far as outside of it.
+fn jumps(image: &dyn Image, range: &Range<u64>) -> Vec<u64> {
+    let Some(bytes) = image.bytes(range.clone()) else { return Vec::new() };
+    Decoder::with_ip(64, bytes, range.start, DecoderOptions::NONE)
+        .into_iter()
+        .filter(|i| i.is_jcc_short_or_near() || i.is_jmp_short_or_near())
+        .map(|i| i.near_branch_target())
+        .filter(|to| !range.contains(to))
+        .collect()
+}
