@@ -17,17 +17,18 @@ const THREAD: ThreadId = ThreadId(0);
 /// says and as they are told.
 type Told = (Vec<u32>, Option<Vec<Option<u32>>>);
 
-/// Compiles, runs, and follows the callbacks; per entered function, what was told.
-fn told(compiler: &str, flags: &str) -> Option<Vec<Told>> {
+/// Compiles, runs, and follows the callbacks.
+fn told(compiler: &str, flags: &str, name: &str) -> Option<Vec<Told>> {
     let dir = tempfile::tempdir().expect("a directory");
     let (library, program) = (dir.path().join("libcallbacks.so"), dir.path().join("program"));
     let object = dir.path().join("loops.o");
     tool(compiler, |command| {
-        command.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source("callbacks.c"));
+        command.args(["-x", "c", "-shared", "-fPIC", "-O1", "-o"]).arg(&library);
+        command.arg(source("callbacks.c"));
     })?;
     tool(compiler, |command| {
         command.args(["-c", "-g", "-fsanitize=thread"]).args(flags.split_whitespace());
-        command.arg(source("loops.c")).arg("-o").arg(&object);
+        command.arg(source(name)).arg("-o").arg(&object);
     })?;
     tool(compiler, |command| {
         let flags = flags.split_whitespace().filter(|flag| *flag == "-no-pie");
@@ -72,7 +73,7 @@ fn told(compiler: &str, flags: &str) -> Option<Vec<Told>> {
 }
 
 fn check(compiler: &str, flags: &str) {
-    let Some(told) = told(compiler, flags) else { return };
+    let Some(told) = told(compiler, flags, "loops.c") else { return };
     let mut n_unknown = 0;
     for (said, told) in &told {
         let told = told.as_ref().expect("the functions are decoded completely");
@@ -100,5 +101,19 @@ fn iterations_in_code_of_gcc() {
 fn iterations_in_code_of_clang() {
     for flags in ["-O1", "-O2 -fno-plt"] {
         check("clang", flags);
+    }
+}
+
+#[test]
+fn exceptions_lead_to_no_wrong_count() {
+    for flags in ["-O0", "-O1", "-O2"] {
+        let Some(told) = told("g++", flags, "throws.cc") else { return };
+        for (place, (said, told)) in told.iter().enumerate() {
+            let told = told.as_ref().expect("the functions are decoded completely");
+            let is_true = |(told, said): (&Option<u32>, &u32)| told.is_none_or(|n| n == *said);
+            assert!(told.iter().zip(said).all(is_true), "{told:?} {said:?} with {flags}");
+            // Those of `guards`, where no landing pad leads back.
+            assert!(place >= 5 || *told == [Some(said[0])], "{told:?} {said:?} with {flags}");
+        }
     }
 }

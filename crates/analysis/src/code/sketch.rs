@@ -101,13 +101,13 @@ impl Code {
             let n_jumps = tail.split_whitespace().count().max(1);
             let has_call = head.trim().ends_with(['*', '~']);
             code.labels.push((label(head), decoder.ip()));
-            decoder.decode();
+            let _ = decoder.decode();
             if has_call {
-                decoder.decode();
+                let _ = decoder.decode();
                 code.sites.insert(label(head), decoder.ip());
             }
             for _ in 0..n_jumps {
-                decoder.decode();
+                let _ = decoder.decode();
             }
         }
         code

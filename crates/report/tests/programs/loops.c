@@ -5,6 +5,9 @@ int shared, other, table[16];
 
 #define NONE (-1)
 
+// Numbers that no optimizer knows, so that it leaves loops as they are.
+volatile int numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+
 static __attribute__((noinline)) void simple(int n) {
     for (int i = 0; i < n; i++) {
         note(i, NONE, NONE);
@@ -12,14 +15,14 @@ static __attribute__((noinline)) void simple(int n) {
     }
 }
 
-static __attribute__((noinline)) void nested(int n) {
+static __attribute__((noinline)) void nested(int n, int m) {
     for (int i = 0; i < n; i++) {
         note(i, NONE, NONE);
         shared += i;
         for (int j = 0; j <= i; j++) {
             note(j, i, NONE);
             table[j]++;
-            for (int k = 0; k < 2; k++) {
+            for (int k = 0; k < m; k++) {
                 note(k, j, i);
                 other += k;
             }
@@ -94,14 +97,14 @@ static __attribute__((noinline)) void recursive(int n) {
 }
 
 int main(void) {
-    simple(5);
-    nested(4);
-    branches(7);
-    skips(5);
-    condition(4);
-    switches(8);
-    recursive(5);
-    seldom(6);
-    simple(2);
+    simple(numbers[5]);
+    nested(numbers[4], numbers[2]);
+    branches(numbers[7]);
+    skips(numbers[5]);
+    condition(numbers[4]);
+    switches(numbers[8]);
+    recursive(numbers[5]);
+    seldom(numbers[6]);
+    simple(numbers[2]);
     return 0;
 }
