@@ -3,6 +3,7 @@
 //! Functions come from ELF's symbol tables. Who is called is told by name: the slots that the
 //! loader fills in by the relocations (of the procedure linkage table, and of code that was
 //! compiled with `-fno-plt`, as Rust's is), functions of the module itself by their symbols.
+//! Where exceptions land stands in the tables that unwinding uses.
 //!
 //! # Limits
 //! - A stripped module has no functions, even if its symbols are in a debug file.
@@ -17,10 +18,11 @@ use object::{
     Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, SymbolKind, elf,
 };
 use object::{ObjectSymbolTable, SymbolIndex};
-use raddle_analysis::code::functions::{Callee, Image, Symbol, Target};
+use raddle_analysis::code::functions::{Callee, Image, LandingPad, Symbol, Target};
 use raddle_trace::run::Module;
 use rustc_hash::FxHashMap;
 
+use crate::exceptions::Exceptions;
 use crate::symbols::Complaint;
 use crate::symbols::image::{self, Elf};
 
@@ -32,6 +34,7 @@ pub struct Code {
     constants: Vec<(Range<u64>, usize)>,
     slots: FxHashMap<u64, Callee>,
     functions: FxHashMap<u64, Callee>,
+    exceptions: Exceptions,
 }
 
 impl Code {
@@ -70,11 +73,25 @@ impl Code {
             constants(&elf).map(|(range, at)| (place(range.start)..place(range.end), at));
         let constants = constants.collect();
         let slots = slots(&elf).map(|(slot, callee)| (place(slot), callee)).collect();
-        Ok(Self { symbols, constants, slots, functions, bytes: Rc::clone(&bytes) })
+        let exceptions = Exceptions::new(&elf, module.base);
+        Ok(Self { symbols, constants, slots, functions, exceptions, bytes: Rc::clone(&bytes) })
+    }
+}
+
+impl Code {
+    /// The constants from an address on.
+    fn rest(&self, address: u64) -> Option<&[u8]> {
+        let holds = |(section, _): &&(Range<u64>, usize)| section.contains(&address);
+        let (section, _) = self.constants.iter().find(holds)?;
+        self.bytes(address..section.end)
     }
 }
 
 impl Image for Code {
+    fn landing_pads(&self, code: &Range<u64>) -> Option<Vec<LandingPad>> {
+        self.exceptions.landing_pads(code, |at| self.rest(at))
+    }
+
     fn symbols(&self) -> &[Symbol] {
         &self.symbols
     }

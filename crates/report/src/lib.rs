@@ -8,5 +8,6 @@
 pub mod symbols;
 
 pub mod code;
+mod exceptions;
 
 pub mod events;

@@ -112,8 +112,9 @@ fn exceptions_lead_to_no_wrong_count() {
             let told = told.as_ref().expect("the functions are decoded completely");
             let is_true = |(told, said): (&Option<u32>, &u32)| told.is_none_or(|n| n == *said);
             assert!(told.iter().zip(said).all(is_true), "{told:?} {said:?} with {flags}");
-            // Those of `guards`, where no landing pad leads back.
-            assert!(place >= 5 || *told == [Some(said[0])], "{told:?} {said:?} with {flags}");
+            // Those of `guards` and `catches`. Of `leaves` nobody can tell: whether an iteration
+            // throws is not seen.
+            assert!(place >= 14 || *told == [Some(said[0])], "{told:?} {said:?} with {flags}");
         }
     }
 }

@@ -7,9 +7,9 @@
 //! What leaves the function (`ret`, a jump to elsewhere) ends a path, and so do `ud2`, a call
 //! of a function that is known not to return, and the end of the bytes.
 //!
-//! Code that no jump leads to is taken for landing pads, where exceptions arrive: each call
-//! that may throw has an edge to each of them. That is more than the truth, which stands in
-//! tables that are not read here.
+//! A call that may throw also has an edge to its landing pad, where the exception arrives. If
+//! the image does not know landing pads, code that no jump leads to is taken for them, and
+//! each call that may throw has an edge to each of them.
 //!
 //! A jump through a register or memory is resolved if it goes through a table as gcc and LLVM
 //! make them ([`super::tables`]). If not, or if instructions overlap or cannot be decoded, or
@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 
-use super::functions::{Callee, Image, Symbol, Target};
+use super::functions::{Callee, Image, LandingPad, Symbol, Target};
 use super::{dominators, tables};
 
 /// A block of a [`Cfg`], numbered by address.
@@ -204,6 +204,10 @@ impl Image for Bare<'_> {
     fn callee(&self, _: Target) -> Callee {
         Callee::Other
     }
+
+    fn landing_pads(&self, _: &Range<u64>) -> Option<Vec<LandingPad>> {
+        None
+    }
 }
 
 /// Where an instruction leads.
@@ -231,7 +235,9 @@ struct Sweep<'a> {
     parts: &'a [Range<u64>],
     instructions: BTreeMap<u64, (Instruction, Flow)>,
     work: Vec<u64>,
-    // Where landing pads begin.
+    // invariant: sorted; none if they are not known
+    known_pads: Option<Vec<LandingPad>>,
+    // If they are not, what may be landing pads.
     pads: BTreeSet<u64>,
     // From indirect jumps to where they lead.
     tables: BTreeMap<u64, BTreeSet<u64>>,
@@ -240,11 +246,18 @@ struct Sweep<'a> {
 
 impl<'a> Sweep<'a> {
     fn new(image: &'a dyn Image, parts: &'a [Range<u64>]) -> Self {
+        let known_pads: Option<Vec<_>> =
+            parts.iter().map(|part| image.landing_pads(part)).collect();
+        let mut known_pads = known_pads.map(|pads| pads.concat());
+        if let Some(pads) = &mut known_pads {
+            pads.sort_by_key(|pad| pad.calls.start);
+        }
         Self {
             image,
             parts,
             instructions: BTreeMap::new(),
             work: parts.first().map(|part| part.start).into_iter().collect(),
+            known_pads,
             pads: BTreeSet::new(),
             tables: BTreeMap::new(),
             is_complete: true,
@@ -258,6 +271,9 @@ impl<'a> Sweep<'a> {
             }
             self.resolve_tables();
             if self.work.is_empty() {
+                if self.known_pads.is_some() {
+                    return;
+                }
                 let Some(pad) = self.unreached() else { return };
                 self.pads.insert(pad);
                 self.work.push(pad);
@@ -293,16 +309,31 @@ impl<'a> Sweep<'a> {
             match flow {
                 Flow::Next | Flow::NextOrOut => {}
                 Flow::Branch(to) => self.work.push(to),
-                Flow::Call(Call { callee, .. }) if callee != Callee::NoReturn => {
+                Flow::Call(Call { callee, .. }) => {
                     self.is_complete &= callee != Callee::ReturnsTwice;
+                    let pad = self.known_pad(&instruction).filter(|_| callee != Callee::Callback);
+                    self.is_complete &= pad.is_none_or(|pad| self.part(pad).is_some());
+                    self.work.extend(pad);
+                    if callee == Callee::NoReturn {
+                        return;
+                    }
                 }
                 Flow::Jump(to) => {
                     self.work.push(to);
                     return;
                 }
-                Flow::Call(_) | Flow::Indirect | Flow::Out => return,
+                Flow::Indirect | Flow::Out => return,
             }
         }
+    }
+
+    /// Where an exception lands that leaves a call, if that is known.
+    fn known_pad(&self, call: &Instruction) -> Option<u64> {
+        let pads = self.known_pads.as_ref()?;
+        let address = call.next_ip() - 1;
+        let n_before = pads.partition_point(|pad| pad.calls.start <= address);
+        let pad = &pads[n_before.checked_sub(1)?];
+        pad.calls.contains(&address).then_some(pad.at)
     }
 
     fn part(&self, address: u64) -> Option<&'a Range<u64>> {
@@ -435,6 +466,7 @@ impl<'a> Sweep<'a> {
             };
             if throws(flow) && !too_many {
                 after.extend(&self.pads);
+                after.extend(self.known_pad(instruction));
             }
             // What runs off the end, or into what could not be decoded, ends there.
             after.retain(|to| self.instructions.contains_key(to));
@@ -616,6 +648,22 @@ mod tests {
             },
             "0>5,7 5> 7>5",
         );
+    }
+
+    #[test]
+    fn exceptions_land_where_the_image_says() {
+        let mut code = Code::assemble(|a| {
+            a.call(Code::OTHER)?; // 0
+            a.call(Code::OTHER)?; // 5
+            a.ret()?; // a
+            a.nop()?; // b
+            a.ret() // c
+        });
+        code.pads = Some(vec![LandingPad { calls: BASE + 5..BASE + 10, at: BASE + 11 }]);
+        check_code(&code, "0>5 5>a,b a> b>");
+        // A pad elsewhere, of which nothing is known.
+        code.pads = Some(vec![LandingPad { calls: BASE + 5..BASE + 10, at: BASE + 1000 }]);
+        check_code(&code, "0>5 5>a a> ?");
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //!
 //! A function is decoded when it is first asked for, once. Compilers move unlikely parts of a
 //! function elsewhere (`f.cold`): whoever gives the symbols says which are such parts, and a
-//! part belongs to the functions that it jumps into, or that jump into it. Those jumps are
-//! looked for in the parts' code and the function's, so that no names are needed.
+//! part belongs to the functions that it jumps into, or that jump into it, by an exception
+//! too. Those jumps are looked for in the parts' code and the function's, so that no names
+//! are needed.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -23,6 +24,10 @@ pub trait Image {
 
     /// What is known of a function that is called.
     fn callee(&self, target: Target) -> Callee;
+
+    /// Where exceptions land that leave the calls of a function or a part of one. None if it
+    /// is not known.
+    fn landing_pads(&self, code: &Range<u64>) -> Option<Vec<LandingPad>>;
 }
 
 /// A function, or a part of one.
@@ -58,6 +63,15 @@ pub enum Callee {
     ReturnsTwice,
     /// Anything else.
     Other,
+}
+
+/// Where exceptions land.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LandingPad {
+    /// The code that they come from: the calls that end in this range.
+    pub calls: Range<u64>,
+    /// Where they go on.
+    pub at: u64,
 }
 
 /// A function of [`Functions`], numbered by module and address.
@@ -189,13 +203,15 @@ fn link(image: &dyn Image, functions: &mut [Slot], parts: &[Range<u64>]) {
     }
 }
 
-/// Where the direct jumps of a range lead, as far as outside of it.
+/// Where the direct jumps and the exceptions of a range lead, as far as outside of it.
 fn jumps(image: &dyn Image, range: &Range<u64>) -> Vec<u64> {
-    let Some(bytes) = image.bytes(range.clone()) else { return Vec::new() };
+    let bytes = image.bytes(range.clone()).unwrap_or_default();
+    let pads = image.landing_pads(range).unwrap_or_default().into_iter().map(|pad| pad.at);
     Decoder::with_ip(64, bytes, range.start, DecoderOptions::NONE)
         .into_iter()
         .filter(|i| i.is_jcc_short_or_near() || i.is_jmp_short_or_near())
         .map(|i| i.near_branch_target())
+        .chain(pads)
         .filter(|to| !range.contains(to))
         .collect()
 }

@@ -12,7 +12,7 @@ use iced_x86::code_asm::{CodeAssembler, CodeLabel};
 use iced_x86::{IcedError, Instruction, MemoryOperand, Register};
 
 use super::cfg::{BlockId, Cfg};
-use super::functions::{Callee, Image, Symbol, Target};
+use super::functions::{Callee, Image, LandingPad, Symbol, Target};
 
 /// Where functions begin.
 pub(super) const BASE: u64 = 0x10_0000;
@@ -26,6 +26,8 @@ pub(super) struct Code {
     pub(super) table: Vec<u8>,
     /// Code at [`Self::STUB`].
     pub(super) stub: Vec<u8>,
+    /// Where exceptions land, if that is known.
+    pub(super) pads: Option<Vec<LandingPad>>,
     /// Of a sketch, each block's label and address.
     pub(super) labels: Vec<(String, u64)>,
     /// Of a sketch, the return address of each block's call.
@@ -54,6 +56,7 @@ impl Code {
             symbols: vec![symbol],
             table: Vec::new(),
             stub: Vec::new(),
+            pads: None,
             labels: Vec::new(),
             sites: BTreeMap::new(),
         }
@@ -146,5 +149,9 @@ impl Image for Code {
             Target::Address(Self::SETJMP) => Callee::ReturnsTwice,
             _ => Callee::Other,
         }
+    }
+
+    fn landing_pads(&self, _: &Range<u64>) -> Option<Vec<LandingPad>> {
+        self.pads.clone()
     }
 }
