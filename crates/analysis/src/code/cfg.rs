@@ -59,6 +59,7 @@ pub struct Cfg {
     predecessors: Vec<Vec<BlockId>>,
     entry: BlockId,
     is_complete: bool,
+    may_return: bool,
     dominators: Vec<Option<u32>>,
     // With the number behind the last block for the exit.
     post_dominators: Vec<Option<u32>>,
@@ -89,6 +90,12 @@ impl Cfg {
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.is_complete
+    }
+
+    /// Whether the function may come to its end. If not, whoever calls it does not go on.
+    #[must_use]
+    pub fn may_return(&self) -> bool {
+        self.may_return
     }
 
     /// Where the function begins.
@@ -177,6 +184,7 @@ impl Cfg {
             predecessors,
             entry,
             is_complete: true,
+            may_return: true,
         }
     }
 }
@@ -432,6 +440,27 @@ impl<'a> Sweep<'a> {
         None
     }
 
+    /// Whether the function may be left by an instruction, back to its caller.
+    fn returns(&self, at: &u64) -> bool {
+        let (instruction, flow) = &self.instructions[at];
+        let to = instruction.near_branch_target();
+        match flow {
+            Flow::Jump(_) | Flow::Branch(_) | Flow::Indirect => false,
+            // At the end of the function it cannot.
+            Flow::Call(_) => false,
+            Flow::NextOrOut => true,
+            // Off the end.
+            Flow::Next => !self.instructions.contains_key(&instruction.next_ip()),
+            Flow::Out => match instruction.flow_control() {
+                FlowControl::UnconditionalBranch => {
+                    self.image.callee(self.target(Target::Address(to))) != Callee::NoReturn
+                }
+                FlowControl::Return | FlowControl::IndirectBranch => true,
+                _ => false,
+            },
+        }
+    }
+
     /// Cuts what was decoded into blocks.
     fn graph(mut self) -> Cfg {
         let Some(start) = self.parts.first().map(|part| part.start) else {
@@ -522,7 +551,8 @@ impl<'a> Sweep<'a> {
             .collect();
         let entry = place(start).expect("the entry is reached");
         let is_complete = self.is_complete;
-        Cfg { is_complete, ..Cfg::new(blocks, successors, entry) }
+        let may_return = !is_complete || reached.iter().any(|at| self.returns(at));
+        Cfg { is_complete, may_return, ..Cfg::new(blocks, successors, entry) }
     }
 }
 
@@ -605,6 +635,22 @@ mod tests {
     #[test]
     fn a_call_at_the_end_does_not_return() {
         check(|a| a.call(Code::OTHER), "0>");
+    }
+
+    #[test]
+    fn a_function_that_only_aborts_does_not_return() {
+        let may_return = |build: fn(&mut CodeAssembler) -> Result<(), IcedError>| {
+            let code = Code::assemble(build);
+            Cfg::of_parts(&code, std::slice::from_ref(&code.function)).may_return()
+        };
+        assert!(!may_return(|a| {
+            a.call(Code::OTHER)?;
+            a.call(Code::ABORT)
+        }));
+        assert!(!may_return(|a| a.jmp(Code::ABORT)));
+        assert!(may_return(|a| a.jmp(Code::OTHER)));
+        assert!(may_return(|a| a.ret()));
+        assert!(may_return(|a| a.jmp(rax)));
     }
 
     #[test]

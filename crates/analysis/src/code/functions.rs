@@ -5,6 +5,9 @@
 //! part belongs to the functions that it jumps into, or that jump into it, by an exception
 //! too. Those jumps are looked for in the parts' code and the function's, so that no names
 //! are needed.
+//!
+//! A call of a small function that cannot return (`die`, which prints a message and exits) ends
+//! its path as one of `exit` does.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -101,7 +104,17 @@ struct Slot {
     // The function's own range first.
     parts: Vec<Range<u64>>,
     known: OnceCell<Function>,
+    never_returns: OnceCell<bool>,
 }
+
+impl Slot {
+    fn new(image: usize, whole: Range<u64>) -> Self {
+        Self { image, parts: vec![whole], known: OnceCell::new(), never_returns: OnceCell::new() }
+    }
+}
+
+/// A function that never returns is short, or it is not worth to find out.
+const DEAD_END_BYTES_MAX: u64 = 512;
 
 impl Functions {
     /// The functions of these modules.
@@ -130,9 +143,24 @@ impl Functions {
     pub fn get(&self, function: FunctionId) -> &Function {
         let slot = &self.functions[function.0 as usize];
         slot.known.get_or_init(|| {
-            let cfg = Cfg::of_parts(&*self.images[slot.image], &slot.parts);
+            let image = Informed { functions: self, image: &*self.images[slot.image] };
+            let cfg = Cfg::of_parts(&image, &slot.parts);
             Function { loops: Loops::of(&cfg), cfg }
         })
+    }
+
+    /// Whether the function that begins at an address never returns. Of what it calls in turn
+    /// only names count, so that the answer does not depend on who was asked for before.
+    fn never_returns(&self, address: u64) -> bool {
+        let Some(function) = self.at(address) else { return false };
+        let slot = &self.functions[function.0 as usize];
+        let whole = &slot.parts[0];
+        if whole.start != address || whole.end - whole.start > DEAD_END_BYTES_MAX {
+            return false;
+        }
+        *slot
+            .never_returns
+            .get_or_init(|| !Cfg::of_parts(&*self.images[slot.image], &slot.parts).may_return())
     }
 
     fn add(&mut self, place: usize, image: &dyn Image) {
@@ -152,8 +180,7 @@ impl Functions {
         let (parts, wholes): (Vec<Symbol>, Vec<Symbol>) =
             symbols.into_iter().partition(|symbol| symbol.is_part);
         for symbol in &wholes {
-            let parts = vec![range(symbol)];
-            self.functions.push(Slot { image: place, parts, known: OnceCell::new() });
+            self.functions.push(Slot::new(place, range(symbol)));
         }
         let functions = &mut self.functions[first..];
         if !parts.is_empty() {
@@ -169,6 +196,35 @@ impl Functions {
             });
             self.ranges.extend(own.map(|(_, part)| (part.clone(), id)));
         }
+    }
+}
+
+/// An image with what is known of its own functions.
+struct Informed<'a> {
+    functions: &'a Functions,
+    image: &'a dyn Image,
+}
+
+impl Image for Informed<'_> {
+    fn symbols(&self) -> &[Symbol] {
+        self.image.symbols()
+    }
+
+    fn bytes(&self, range: Range<u64>) -> Option<&[u8]> {
+        self.image.bytes(range)
+    }
+
+    fn callee(&self, target: Target) -> Callee {
+        match (self.image.callee(target), target) {
+            (Callee::Other, Target::Address(to)) if self.functions.never_returns(to) => {
+                Callee::NoReturn
+            }
+            (callee, _) => callee,
+        }
+    }
+
+    fn landing_pads(&self, code: &Range<u64>) -> Option<Vec<LandingPad>> {
+        self.image.landing_pads(code)
     }
 }
 

@@ -1,4 +1,7 @@
 // Loops that tell their iterations: `note` says them of the access that follows.
+#include <stdio.h>
+#include <stdlib.h>
+
 extern void note(int first, int second, int third);
 
 int shared, other, table[16];
@@ -71,6 +74,28 @@ static __attribute__((noinline)) void condition(int n) {
     } while (--other > 0);
 }
 
+static __attribute__((noinline)) void die(int why) {
+    printf("note -1 -1 -1\n%d\n", why);
+    exit(1);
+}
+
+// What follows `die` in the file does not follow it in time.
+static __attribute__((noinline)) void checks(int n) {
+    for (int i = 0; i < n; i++) {
+        note(i, NONE, NONE);
+        if (shared++ < 0)
+            die(1);
+        for (int j = 0; j < n; j++) {
+            note(j, i, NONE);
+            if (other++ < 0)
+                die(2);
+        }
+        note(i, NONE, NONE);
+        if (table[i]++ < 0)
+            die(3);
+    }
+}
+
 static __attribute__((noinline)) void switches(int n) {
     for (int i = 0; i < n; i++) {
         note(i, NONE, NONE);
@@ -102,6 +127,7 @@ int main(void) {
     branches(numbers[7]);
     skips(numbers[5]);
     condition(numbers[4]);
+    checks(numbers[4]);
     switches(numbers[8]);
     recursive(numbers[5]);
     seldom(numbers[6]);
