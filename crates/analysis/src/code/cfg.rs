@@ -283,7 +283,7 @@ impl<'a> Sweep<'a> {
                     return;
                 }
                 let Some(pad) = self.unreached() else { return };
-                self.pads.insert(pad);
+                assert!(self.pads.insert(pad), "what was decoded is no longer unreached");
                 self.work.push(pad);
             }
         }
@@ -388,7 +388,7 @@ impl<'a> Sweep<'a> {
     fn target(&self, called: Target) -> Target {
         let Target::Address(address) = called else { return called };
         // An `endbr64` and the jump, at most; a stub at the end of its section is shorter.
-        let stub = (6..=16).rev().find_map(|n| self.image.bytes(address..address + n));
+        let stub = (6..=16).rev().find_map(|n| self.image.bytes(address..address.checked_add(n)?));
         let Some(bytes) = stub else { return called };
         let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
         let mut instruction = decoder.decode();
@@ -564,6 +564,7 @@ fn empty() -> Cfg {
 #[cfg(test)]
 mod tests {
     use iced_x86::code_asm::*;
+    use proptest::prelude::*;
 
     use super::super::sketch::{BASE, Code};
     use super::*;
@@ -754,7 +755,17 @@ mod tests {
         assert!(!Cfg::of(&[], BASE).is_complete());
     }
 
-    /// The table says 19, 1b and 19, then something that is no place in the function.
+    proptest! {
+        #[test]
+        fn no_bytes_do_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let cfg = Cfg::of(&bytes, BASE);
+            for (block, found) in cfg.blocks() {
+                prop_assert!(bytes.is_empty() || cfg.block_at(found.start).is_none_or(|b| b == block));
+            }
+        }
+    }
+
+    /// The table says 14, 16 and 14, then something that is no place in the function.
     fn relative_table() -> Vec<u8> {
         let to = |n: i64| i32::try_from(BASE as i64 + n - Code::TABLE as i64).expect("near");
         [to(0x14), to(0x16), to(0x14), 7].iter().flat_map(|entry| entry.to_le_bytes()).collect()

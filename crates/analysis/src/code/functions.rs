@@ -271,3 +271,59 @@ fn jumps(image: &dyn Image, range: &Range<u64>) -> Vec<u64> {
         .filter(|to| !range.contains(to))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::sketch::{BASE, Code};
+    use super::*;
+
+    /// A function of 8 bytes that jumps to 3 bytes behind it, and back.
+    fn split() -> Code {
+        let mut code = Code::assemble(|a| {
+            let (mut part, mut back) = (a.create_label(), a.create_label());
+            a.call(Code::CALLBACK)?; // 0
+            a.je(part)?; // 5
+            a.set_label(&mut back)?;
+            a.ret()?; // 7
+            a.set_label(&mut part)?;
+            a.nop()?; // 8
+            a.jmp(back) // 9
+        });
+        code.symbols = vec![
+            Symbol { start: BASE, bytes: 8, is_part: false },
+            Symbol { start: BASE + 8, bytes: 3, is_part: true },
+        ];
+        code
+    }
+
+    #[test]
+    fn a_part_belongs_to_the_function_that_jumps_to_it() {
+        let functions = Functions::new(vec![Box::new(split())]);
+        let function = functions.at(BASE).expect("a function");
+        assert_eq!(functions.at(BASE + 9), Some(function));
+        let cfg = &functions.get(function).cfg;
+        assert!(cfg.is_complete());
+        assert_eq!(cfg.blocks().len(), 4);
+    }
+
+    #[test]
+    fn a_function_of_its_own_is_left_by_a_jump() {
+        let mut code = split();
+        code.symbols[1].is_part = false;
+        let functions = Functions::new(vec![Box::new(code)]);
+        let function = functions.at(BASE).expect("a function");
+        assert_ne!(functions.at(BASE + 9), Some(function));
+        assert_eq!(functions.get(function).cfg.blocks().len(), 3);
+    }
+
+    #[test]
+    fn of_two_names_for_one_place_the_longer_stays() {
+        let mut code = split();
+        code.symbols.push(Symbol { start: BASE, bytes: 2, is_part: false });
+        code.symbols.push(Symbol { start: BASE + 4, bytes: 2, is_part: false });
+        let functions = Functions::new(vec![Box::new(code)]);
+        assert_eq!(functions.at(BASE + 7), functions.at(BASE));
+        assert_eq!(functions.at(BASE - 1), None);
+        assert_eq!(functions.at(BASE + 11), None);
+    }
+}

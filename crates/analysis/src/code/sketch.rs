@@ -21,7 +21,7 @@ pub(super) const BASE: u64 = 0x10_0000;
 pub(super) struct Code {
     bytes: Vec<u8>,
     pub(super) function: Range<u64>,
-    symbols: Vec<Symbol>,
+    pub(super) symbols: Vec<Symbol>,
     /// Constants at [`Self::TABLE`].
     pub(super) table: Vec<u8>,
     /// Code at [`Self::STUB`].
