@@ -25,8 +25,9 @@
 //! # Limits
 //! - Loops are those of the machine code ([`super::loops`]). In a turned-around `while` loop
 //!   the condition belongs to the iteration before.
-//! - Every call of a [`Callee::Callback`] must be told. Where some are left out (repeated accesses that
-//!   a recording only counts), [`Tracker::gap`] says so.
+//! - Every call of a [`Callee::Callback`] must be told. Where some are left out (repeated
+//!   accesses that a recording only counts), [`Tracker::gap`] says so, and a thread that goes
+//!   on as another fiber is to be forgotten ([`Tracker::forget`]).
 //! - Functions that are left without a word, by `longjmp`, stay on the stack. Callbacks of
 //!   other functions show that and turn the answer to unknown; if the function is recursive,
 //!   nothing shows it.
