@@ -18,5 +18,6 @@ pub mod predict;
 pub mod weave;
 pub mod observed;
 pub mod localize;
+pub mod code;
 #[cfg(test)]
 mod notation;

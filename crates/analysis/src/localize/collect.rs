@@ -27,6 +27,8 @@ pub trait Laps: Send {
     fn enter(&mut self, thread: ThreadId, pc: Pc);
     /// It leaves it.
     fn leave(&mut self, thread: ThreadId);
+    /// It begins, or goes on as another fiber.
+    fn forget(&mut self, thread: ThreadId);
     /// It performs an access: loops around it, innermost first.
     fn at(&mut self, thread: ThreadId, pc: Pc, laps: &mut [Lap; LAPS_MAX]) -> usize;
 }
@@ -150,10 +152,10 @@ impl Found {
 impl Collector {
     /// For a run that begins.
     #[must_use]
-    pub fn new(settings: Settings, laps: Option<Box<dyn Laps>>) -> Self {
+    pub fn new(settings: Settings) -> Self {
         Self {
             settings,
-            laps,
+            laps: None,
             places: FxHashMap::default(),
             found: Found::default(),
             calls: Vec::new(),
@@ -162,6 +164,11 @@ impl Collector {
             seq: 0,
             n_shared: 0,
         }
+    }
+
+    /// From now on loops are told.
+    pub fn tell_laps(&mut self, laps: Box<dyn Laps>) {
+        self.laps = Some(laps);
     }
 
     /// Takes the next event.
@@ -201,6 +208,12 @@ impl Collector {
                 *self.calls(thread) = self.stacks.above(from);
                 if let Some(laps) = &mut self.laps {
                     laps.leave(thread);
+                }
+            }
+            Op::Begin { .. } | Op::Fiber(_) => {
+                *self.calls(thread) = ROOT;
+                if let Some(laps) = &mut self.laps {
+                    laps.forget(thread);
                 }
             }
             _ => {}
@@ -266,7 +279,10 @@ impl Collector {
     fn access(&mut self, thread: ThreadId, pc: Pc, deed: Deed, addr: Addr, bytes: u64) {
         self.acts.insert((pc, deed));
         let mut laps = [NO_LAP; LAPS_MAX];
-        let n_laps = self.laps.as_mut().map_or(0, |teller| teller.at(thread, pc, &mut laps));
+        let n_laps = match &mut self.laps {
+            Some(teller) => teller.at(thread, pc, &mut laps),
+            None => 0,
+        };
         let stack = *self.calls(thread);
         let bytes = bytes.max(1);
         let last = addr.0.saturating_add(bytes - 1);

@@ -58,7 +58,7 @@ impl Campaign<'_> {
             let hows: Vec<_> = (0..n as u64).map(|i| self.how(seed + i, n_steps)).collect();
             let results = self.team.all(&hows, |how, cpu| {
                 let plan = Plan { cpu, ..how.plan(&self.plan) };
-                gather(self.team, *how, &plan, self.settings, None)
+                gather(self.team, *how, &plan, self.settings)
             })?;
             for (judged, sample) in results.into_iter().flatten() {
                 n_steps = n_steps.max(judged.execution.outcome.n_steps);

@@ -1,7 +1,7 @@
 //! Executes the target, and collects what a run gives while it goes on.
 
 use anyhow::Result;
-use raddle_analysis::localize::collect::{Collector, Laps, Settings};
+use raddle_analysis::localize::collect::{Collector, Settings};
 use raddle_trace::control::Mode;
 use raddle_trace::event::{Batch, Decoder};
 use raddle_trace::file::{Trace, WriteError, Writer};
@@ -11,6 +11,7 @@ use raddle_trial::verdict::Verdict;
 use raddle_trial::{Delivery, Plan, Sink};
 use tempfile::TempDir;
 
+use super::laps::Teller;
 use super::sample::{Fail, How, Sample};
 use crate::clip;
 use crate::explain::explain;
@@ -20,13 +21,19 @@ use crate::hunt::team::{Judged, Team};
 /// Takes events as they come.
 struct Gather {
     collector: Collector,
+    /// Modules are known when the first records come.
+    is_described: bool,
     decoder: Decoder,
     /// Records that make no sense: the target has written over them.
     is_broken: bool,
 }
 
 impl Sink for Gather {
-    fn describe(&mut self, _: &Run) -> Result<(), WriteError> {
+    fn describe(&mut self, run: &Run) -> Result<(), WriteError> {
+        if !self.is_described {
+            self.collector.tell_laps(Box::new(Teller::new(run)));
+            self.is_described = true;
+        }
         Ok(())
     }
 
@@ -48,13 +55,12 @@ pub(crate) fn gather(
     how: How,
     plan: &Plan,
     settings: Settings,
-    laps: Option<Box<dyn Laps>>,
 ) -> Result<(Judged, Option<Sample>)> {
-    let collector = Collector::new(settings, laps);
+    let collector = Collector::new(settings);
     let (judged, collector) = match plan.mode() {
         Mode::Controlled => {
             let decoder = Decoder::new(ThreadId(0));
-            let mut sink = Gather { collector, decoder, is_broken: false };
+            let mut sink = Gather { collector, is_described: false, decoder, is_broken: false };
             let judged = team.execute(plan, Delivery::EveryRecord(&mut sink))?;
             if sink.is_broken {
                 return Ok((judged, None));
@@ -93,7 +99,9 @@ fn free(team: &Team, plan: &Plan, mut collector: Collector) -> Result<(Judged, C
     let mut writer = Writer::create(&path)?;
     let judged = team.execute(plan, Delivery::Records(&mut writer))?;
     writer.finish(&judged.execution.run)?;
-    for event in Trace::open(&path)?.events() {
+    let trace = Trace::open(&path)?;
+    collector.tell_laps(Box::new(Teller::new(trace.run())));
+    for event in trace.events() {
         collector.push(&event?);
     }
     Ok((judged, collector))

@@ -4,6 +4,7 @@ mod again;
 mod campaign;
 mod confirm;
 mod gather;
+mod laps;
 mod sample;
 mod tell;
 
