@@ -8,6 +8,13 @@
 
 static int x;
 static int y;
+static int counts[3][4];
+
+static void work(int thread)
+{
+    for (int i = 0; i < 4; i++)
+        counts[thread][i]++;
+}
 
 static void *first(void *argument)
 {
@@ -15,6 +22,8 @@ static void *first(void *argument)
         x = 1; /* falcon */
     if (y == 0)                           /* 2 */
         y = 1; /* falcon */
+    for (int i = 0; i < 3; i++)
+        work(0);
     int seen_x = x; /* falcon */          /* 3 */
     int seen_y = y; /* falcon */
     assert(!(seen_x == 2 && seen_y == 2));
@@ -25,6 +34,7 @@ static void *second(void *argument)
 {
     if (x == 1)                           /* 4 */
         x = 2; /* falcon */
+    work(1);
     if (y == 1)                           /* 5 */
         y = 2; /* falcon */
     return argument;
@@ -34,6 +44,7 @@ static void *third(void *argument)
 {
     if (x == 1)                           /* 6 */
         x = 3;
+    work(2);
     if (y == 1)                           /* 7 */
         y = 3;
     return argument;

@@ -13,10 +13,10 @@
 struct string_buffer {
     pthread_mutex_t lock;
     int count;
-    char value[8];
 };
 
-static struct string_buffer buffer = {PTHREAD_MUTEX_INITIALIZER, 0, ""};
+static struct string_buffer buffer = {PTHREAD_MUTEX_INITIALIZER, 0};
+static char room[8];
 
 static void fill(int count)
 {
@@ -37,15 +37,16 @@ static void copy(int count)
 {
     pthread_mutex_lock(&buffer.lock);
     assert(count <= buffer.count); /* falcon */
-    for (int i = 0; i < count; i++)
-        buffer.value[i] = 'a';
     pthread_mutex_unlock(&buffer.lock);
 }
 
 static void *append(void *argument)
 {
     fill(5);
-    copy(length());
+    int count = length();
+    for (int i = 0; i < count; i++)
+        room[i] = ' ';
+    copy(count);
     return argument;
 }
 
