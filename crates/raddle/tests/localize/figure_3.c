@@ -17,36 +17,34 @@ static int x;
 
 static void *first(void *argument)
 {
-    int *got = argument;
-
+    (void)argument;
     pthread_mutex_lock(&lock);
     x = 1;                                /* 1 */
     int *at = y; /* tail */ /* falcon */  /* 2 */
-    *got = *at;
+    long got = *at;
     pthread_mutex_unlock(&lock);
-    return NULL;
+    return (void *)got;
 }
 
 static void *second(void *argument)
 {
-    int *got = argument;
-
+    (void)argument;
     pthread_mutex_lock(&lock);
     y = NULL; /* head */ /* falcon */     /* 3 */
-    *got = x;                             /* 4 */
+    long got = x;                         /* 4 */
     pthread_mutex_unlock(&lock);
-    return NULL;
+    return (void *)got;
 }
 
 int main(void)
 {
     pthread_t threads[2];
-    int got[2];
+    void *got[2];
 
-    pthread_create(&threads[0], NULL, first, &got[0]);
-    pthread_create(&threads[1], NULL, second, &got[1]);
-    pthread_join(threads[0], NULL);
-    pthread_join(threads[1], NULL);
-    assert(got[0] == 7 && got[1] == 1);
+    pthread_create(&threads[0], NULL, first, NULL);
+    pthread_create(&threads[1], NULL, second, NULL);
+    pthread_join(threads[0], &got[0]);
+    pthread_join(threads[1], &got[1]);
+    assert((long)got[0] == 7 && (long)got[1] == 1);
     return 0;
 }

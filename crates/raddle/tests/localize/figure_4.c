@@ -24,39 +24,40 @@ static void work(int *counts)
 
 static void *write_both(void *argument)
 {
-    for (int i = 1; i <= 2; i++) {        /* 1 */
+    long n = (long)argument;
+
+    for (int i = 1; i <= n; i++) {        /* 1 */
         pthread_mutex_lock(&lock);
         x = i % 2; /* tail 1 */           /* 2 */
         y = i % 2; /* head 2 */           /* 3 */
         pthread_mutex_unlock(&lock);
         work(writer_counts);
     }
-    return argument;
+    return NULL;
 }
 
 static void *read_both(void *argument)
 {
-    int *seen = argument;
-
+    (void)argument;
     pthread_mutex_lock(&lock);
-    seen[0] = x; /* head 1 */             /* 5 */
+    int seen_x = x; /* head 1 */          /* 5 */
     pthread_mutex_unlock(&lock);
     work(reader_counts);
     pthread_mutex_lock(&lock);
-    seen[1] = y; /* tail 2 */             /* 6 */
+    int seen_y = y; /* tail 2 */          /* 6 */
     pthread_mutex_unlock(&lock);
-    return argument;
+    return (void *)(long)(seen_x == seen_y);
 }
 
 int main(void)
 {
     pthread_t threads[2];
-    int seen[2];
+    void *same;
 
-    pthread_create(&threads[0], NULL, write_both, NULL);
-    pthread_create(&threads[1], NULL, read_both, seen);
+    pthread_create(&threads[0], NULL, write_both, (void *)2L);
+    pthread_create(&threads[1], NULL, read_both, NULL);
     pthread_join(threads[0], NULL);
-    pthread_join(threads[1], NULL);
-    assert(seen[0] == seen[1]);
+    pthread_join(threads[1], &same);
+    assert(same);
     return 0;
 }

@@ -26,13 +26,12 @@ static void work(int *counts)
 
 static void *next_event(void *argument)
 {
-    int *err = argument;
-
+    (void)argument;
     work(n_events);
     if (log_file_name == MYSQL) {         /* 2 */
         work(n_events);
         if (cur_log != BINLOG_MAGIC) /* tail */ /* falcon */ /* 3 */
-            *err = 1;
+            return (void *)1L;
     }
     return NULL;
 }
@@ -47,11 +46,11 @@ static void *queue_event(void *argument)
 int main(void)
 {
     pthread_t threads[2];
-    int err = 0;
+    void *err;
 
-    pthread_create(&threads[0], NULL, next_event, &err);
+    pthread_create(&threads[0], NULL, next_event, NULL);
     pthread_create(&threads[1], NULL, queue_event, NULL);
-    pthread_join(threads[0], NULL);
+    pthread_join(threads[0], &err);
     pthread_join(threads[1], NULL);
-    return err;
+    return (int)(long)err;
 }

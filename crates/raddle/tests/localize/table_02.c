@@ -21,22 +21,21 @@ static void *configure(void *argument)
 
 static void *client(void *argument)
 {
-    int *connected_to = argument;
-
+    (void)argument;
     n_clients++;
-    *connected_to = port; /* head */ /* falcon */
-    return argument;
+    long connected_to = port; /* head */ /* falcon */
+    return (void *)connected_to;
 }
 
 int main(void)
 {
     pthread_t threads[2];
-    int connected_to;
+    void *connected_to;
 
     pthread_create(&threads[0], NULL, configure, NULL);
-    pthread_create(&threads[1], NULL, client, &connected_to);
+    pthread_create(&threads[1], NULL, client, NULL);
     pthread_join(threads[0], NULL);
-    pthread_join(threads[1], NULL);
-    assert(connected_to == 8080);
+    pthread_join(threads[1], &connected_to);
+    assert((long)connected_to == 8080);
     return 0;
 }

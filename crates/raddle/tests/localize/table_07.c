@@ -31,22 +31,21 @@ static void *change_log(void *argument)
 
 static void *write_line(void *argument)
 {
-    int *seen = argument;
-
+    (void)argument;
     work(n_lines);
-    *seen = log_state; /* tail 1 */ /* head 2 */ /* falcon */
-    return argument;
+    long seen = log_state; /* tail 1 */ /* head 2 */ /* falcon */
+    return (void *)seen;
 }
 
 int main(void)
 {
     pthread_t threads[2];
-    int seen;
+    void *seen;
 
     pthread_create(&threads[0], NULL, change_log, NULL);
-    pthread_create(&threads[1], NULL, write_line, &seen);
+    pthread_create(&threads[1], NULL, write_line, NULL);
     pthread_join(threads[0], NULL);
-    pthread_join(threads[1], NULL);
-    assert(seen == OPEN);
+    pthread_join(threads[1], &seen);
+    assert((long)seen == OPEN);
     return 0;
 }
