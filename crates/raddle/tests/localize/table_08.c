@@ -34,6 +34,7 @@ static void *change_price(void *argument)
     (void)argument;
     price = 20; /* tail 1 */
     work(changer_counts);
+    work(changer_counts);
     long seen = order; /* head 2 */
     return (void *)seen;
 }

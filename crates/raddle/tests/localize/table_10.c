@@ -33,6 +33,7 @@ static void *read_both(void *argument)
     (void)argument;
     int seen_length = length; /* tail 1 */
     work(reader_counts);
+    work(reader_counts);
     int seen_checksum = checksum; /* head 2 */
     return (void *)(long)(seen_length == 5 && seen_checksum == 0);
 }

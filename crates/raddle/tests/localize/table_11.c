@@ -39,6 +39,7 @@ static void *second(void *argument)
     (void)argument;
     owner = 2; /* tail 1 */
     work(second_counts);
+    work(second_counts);
     long seen = flag; /* head 2 */
     return (void *)seen;
 }

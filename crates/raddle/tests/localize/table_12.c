@@ -38,6 +38,7 @@ static void *set_high_limits(void *argument)
 {
     lower = 5; /* tail 1 */
     work(second_counts);
+    work(second_counts);
     upper = 6; /* head 2 */
     return argument;
 }
