@@ -10,12 +10,10 @@
 #include <assert.h>
 #include <pthread.h>
 
-struct string_buffer {
+static struct string_buffer {
     pthread_mutex_t lock;
     int count;
-};
-
-static struct string_buffer buffer = {PTHREAD_MUTEX_INITIALIZER, 0};
+} buffer = {PTHREAD_MUTEX_INITIALIZER, 0};
 static char room[8];
 
 static void fill(int count)

@@ -43,6 +43,7 @@ static void *read_both(void *argument)
     int seen_x = x; /* head 1 */          /* 5 */
     pthread_mutex_unlock(&lock);
     work(reader_counts);
+    work(reader_counts);
     pthread_mutex_lock(&lock);
     int seen_y = y; /* tail 2 */          /* 6 */
     pthread_mutex_unlock(&lock);
