@@ -9,14 +9,19 @@
 //!
 //! A granule that is freed and allocated again starts anew; granules that look alike, as
 //! those of a thousand nodes of a list do, are kept a few times only.
+//!
+//! Most accesses are of a kind that their granule has seen, and all that they change is the
+//! last occurrence. So that is what is made cheap: granules are found by number, kinds by
+//! [`Tags`], and an occurrence is half a line of the cache.
 
-use raddle_trace::id::{Addr, Pc, ThreadId};
+use raddle_trace::id::{Addr, ThreadId};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
-use std::hash::{Hash, Hasher as _};
+use std::hash::{Hash as _, Hasher as _};
 
+use crate::kinds::{KindId, Kinds, Occurrence};
 use crate::locks::LockSet;
-use crate::sharing::GRANULE_BITS;
-use crate::witness::{Deed, Witness};
+use crate::recent::{Recent, Tags, mix};
+use crate::witness::Witness;
 
 /// Kinds of accesses per granule; what comes beyond is dropped, and counted.
 const KINDS_MAX: usize = 96;
@@ -26,21 +31,44 @@ const ALIKE_MAX: u32 = 3;
 /// Accesses of one kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Single {
+    /// First byte.
+    pub addr: Addr,
     /// The first one.
-    pub first: Witness,
+    pub first: Occurrence,
     /// The last one.
-    pub last: Witness,
+    pub last: Occurrence,
 }
 
 /// Two accesses of one thread, with none to the same granule between them that matters.
 #[derive(Clone, Copy, Debug)]
 pub struct Double {
     /// The first time.
-    pub first: [Witness; 2],
+    pub first: Pair,
     /// The last time.
-    pub last: [Witness; 2],
+    pub last: Pair,
     /// How closely they belong together.
     pub unit: Unit,
+}
+
+/// Two accesses of one thread, one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair {
+    /// Their first bytes.
+    pub addrs: [Addr; 2],
+    /// The accesses.
+    pub occurrences: [Occurrence; 2],
+    /// Locks that the thread held from the one to the other.
+    pub kept: LockSet,
+}
+
+impl Pair {
+    /// All that is known of both.
+    #[must_use]
+    pub fn witnesses(&self, kinds: &Kinds) -> [Witness; 2] {
+        let [a, b] = self.addrs;
+        let [one, two] = &self.occurrences;
+        [kinds.witness(a, one), kinds.witness(b, two)]
+    }
 }
 
 /// How closely two accesses of a thread belong together.
@@ -63,67 +91,89 @@ pub struct Cell {
     pub singles: Vec<Single>,
     /// Double accesses by kind.
     pub doubles: Vec<Double>,
-    /// Of each single and double a hash of its kind: what is searched, so it is small.
-    single_keys: Vec<u64>,
-    double_keys: Vec<u64>,
+}
+
+/// A cell while its accesses come in.
+#[derive(Debug, Default)]
+struct Open {
+    granule: u64,
+    cell: Cell,
+    /// Of each single and double: what is searched, so it is small.
+    single_tags: Tags,
+    double_tags: Tags,
+    /// Who was here, and each one's last accesses.
+    threads: Vec<ThreadId>,
     lasts: Vec<Lasts>,
 }
 
 /// A thread's last accesses at a granule.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Lasts {
-    thread: ThreadId,
-    read: Option<Witness>,
-    write: Option<Witness>,
+    read: Option<Recent>,
+    write: Option<Recent>,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Accesses {
-    open: FxHashMap<u64, Cell>,
+pub(crate) struct Accesses {
+    /// By the granule's number.
+    open: Vec<Open>,
     closed: Vec<Cell>,
     alike: FxHashMap<u64, u32>,
     /// Accesses that found no room.
-    pub n_dropped: u64,
+    pub(crate) n_dropped: u64,
+}
+
+/// What the thread of an access says about an earlier one of its own.
+pub(crate) trait Past {
+    /// How closely they belong together.
+    fn unit(&self, before: &Recent) -> Unit;
+    /// The locks that it held from there on.
+    fn kept(&self, before: &Recent) -> LockSet;
 }
 
 impl Accesses {
-    /// Takes an access to a granule. `unit` tells how closely an earlier access of the
-    /// same thread belongs to this one.
-    pub fn push(&mut self, granule: u64, new: &Witness, unit: impl Fn(&Witness) -> Unit) {
-        let cell = self.open.entry(granule).or_default();
-        let lasts = match cell.lasts.iter().position(|lasts| lasts.thread == new.thread) {
+    /// Takes an access to a granule.
+    #[inline]
+    pub(crate) fn push(&mut self, (granule, number): (u64, u32), new: &Recent, past: &impl Past) {
+        let number = number as usize;
+        if self.open.len() <= number {
+            self.open.resize_with(number + 1, Open::default);
+        }
+        let open = &mut self.open[number];
+        open.granule = granule;
+        let at = match open.threads.iter().position(|thread| *thread == new.thread) {
             Some(at) => at,
             None => {
-                cell.lasts.push(Lasts { thread: new.thread, read: None, write: None });
-                cell.lasts.len() - 1
+                open.threads.push(new.thread);
+                open.lasts.push(Lasts::default());
+                open.lasts.len() - 1
             }
         };
-        let Lasts { read, write, .. } = cell.lasts[lasts];
-        for before in [read, write].into_iter().flatten() {
-            if !cell.note_double(&before, new, &unit) {
+        let lasts = &mut open.lasts[at];
+        let Open { cell, double_tags, single_tags, .. } = open;
+        for before in [&lasts.read, &lasts.write].into_iter().flatten() {
+            if !note_double(&mut cell.doubles, double_tags, before, new, past) {
                 self.n_dropped += 1;
             }
         }
-        if !cell.note_single(new) {
+        if !note_single(&mut cell.singles, single_tags, new) {
             self.n_dropped += 1;
         }
-        let lasts = &mut cell.lasts[lasts];
-        if new.deed.writes() {
+        if new.writes {
             (lasts.read, lasts.write) = (None, Some(*new));
         } else {
             lasts.read = Some(*new);
         }
     }
 
-    /// A block of memory came to be: what was there before was something else.
-    pub fn renew(&mut self, block: Addr, bytes: u64, is_shared: impl Fn(u64) -> bool) {
-        let last = block.0.saturating_add(bytes.max(1) - 1) >> GRANULE_BITS;
-        for granule in block.0 >> GRANULE_BITS..=last {
-            if is_shared(granule)
-                && let Some(cell) = self.open.remove(&granule)
-            {
-                self.close(cell);
+    /// A block of memory came to be, which has these granules: what was there before was
+    /// something else.
+    pub(crate) fn renew(&mut self, numbers: impl Iterator<Item = u32>, kinds: &Kinds) {
+        for number in numbers {
+            if let Some(open) = self.open.get_mut(number as usize) {
+                let cell = std::mem::take(open).cell;
+                self.close(cell, kinds);
             }
         }
     }
@@ -131,90 +181,86 @@ impl Accesses {
     /// All granules, those that look alike a few times only; in an order that is the same
     /// every time.
     #[must_use]
-    pub fn finish(mut self) -> Vec<Cell> {
-        let mut open: Vec<_> = std::mem::take(&mut self.open).into_iter().collect();
-        open.sort_unstable_by_key(|(granule, _)| *granule);
-        for (_, cell) in open {
-            self.close(cell);
+    pub(crate) fn finish(mut self, kinds: &Kinds) -> Vec<Cell> {
+        let mut open = std::mem::take(&mut self.open);
+        open.sort_by_key(|open| open.granule);
+        for open in open {
+            self.close(open.cell, kinds);
         }
         self.closed
     }
 
-    fn close(&mut self, mut cell: Cell) {
-        let threads: FxHashSet<_> = cell.singles.iter().map(|single| single.first.thread).collect();
-        if threads.len() < 2 || !cell.singles.iter().any(|single| single.first.deed.writes()) {
+    fn close(&mut self, mut cell: Cell, kinds: &Kinds) {
+        let kind = |occurrence: &Occurrence| kinds.kind(occurrence.kind);
+        let singles = || cell.singles.iter().map(|single| kind(&single.first));
+        let threads: FxHashSet<_> = singles().map(|kind| kind.thread).collect();
+        if threads.len() < 2 || !singles().any(|kind| kind.deed.writes()) {
             return;
         }
         let mut hasher = FxHasher::default();
-        for Single { first, .. } in &cell.singles {
-            (first.pc, first.deed, first.thread, first.locks).hash(&mut hasher);
+        for kind in singles() {
+            (kind.pc, kind.deed, kind.thread, kind.locks).hash(&mut hasher);
         }
-        for Double { first: [one, two], .. } in &cell.doubles {
+        for double in &cell.doubles {
+            let [one, two] = double.first.occurrences.each_ref().map(kind);
             (one.pc, two.pc, one.thread).hash(&mut hasher);
         }
         let alike = self.alike.entry(hasher.finish()).or_default();
         *alike += 1;
         if *alike <= ALIKE_MAX {
-            (cell.single_keys, cell.double_keys, cell.lasts) = Default::default();
+            cell.singles.shrink_to_fit();
+            cell.doubles.shrink_to_fit();
             self.closed.push(cell);
         }
     }
 }
 
-impl Cell {
-    fn note_single(&mut self, new: &Witness) -> bool {
-        let key = hash((kind(new), new.addr));
-        for (at, _) in self.single_keys.iter().enumerate().filter(|(_, other)| **other == key) {
-            let old = &self.singles[at].last;
-            if kind(old) == kind(new) && old.addr == new.addr {
-                self.singles[at].last = *new;
-                return true;
-            }
-        }
-        let room = self.singles.len() < KINDS_MAX;
-        if room {
-            self.single_keys.push(key);
-            self.singles.push(Single { first: *new, last: *new });
-        }
-        room
+#[inline]
+fn note_single(singles: &mut Vec<Single>, tags: &mut Tags, new: &Recent) -> bool {
+    let kind = new.occurrence.kind;
+    let tag = mix(u64::from(kind.0), new.addr.0);
+    let known = tags.find(tag, |at| singles[at].last.kind == kind && singles[at].addr == new.addr);
+    if let Some(at) = known {
+        singles[at].last = new.occurrence;
+        return true;
     }
-
-    fn note_double(
-        &mut self,
-        one: &Witness,
-        two: &Witness,
-        unit: impl Fn(&Witness) -> Unit,
-    ) -> bool {
-        let same_section = |pair: &[Witness; 2]| pair[0].section == pair[1].section;
-        let pair = [*one, *two];
-        let key = hash((kind(one), kind(two), one.addr, same_section(&pair)));
-        for (at, _) in self.double_keys.iter().enumerate().filter(|(_, other)| **other == key) {
-            let double = &mut self.doubles[at];
-            let [a, b] = &double.last;
-            if kind(b) == kind(two)
-                && kind(a) == kind(one)
-                && a.addr == one.addr
-                && same_section(&double.last) == same_section(&pair)
-            {
-                double.last = pair;
-                return true;
-            }
-        }
-        let room = self.doubles.len() < KINDS_MAX;
-        if room {
-            self.double_keys.push(key);
-            self.doubles.push(Double { first: pair, last: pair, unit: unit(one) });
-        }
-        room
+    let room = singles.len() < KINDS_MAX;
+    if room {
+        tags.push(tag);
+        singles.push(Single { addr: new.addr, first: new.occurrence, last: new.occurrence });
     }
+    room
 }
 
-fn kind(witness: &Witness) -> (ThreadId, Pc, Deed, LockSet, u32) {
-    (witness.thread, witness.pc, witness.deed, witness.locks, witness.bytes)
-}
-
-fn hash(of: impl Hash) -> u64 {
-    let mut hasher = FxHasher::default();
-    of.hash(&mut hasher);
-    hasher.finish()
+#[inline]
+fn note_double(
+    doubles: &mut Vec<Double>,
+    tags: &mut Tags,
+    one: &Recent,
+    two: &Recent,
+    past: &impl Past,
+) -> bool {
+    let kinds = |pair: &[Occurrence; 2]| -> [KindId; 2] { [pair[0].kind, pair[1].kind] };
+    let same_section = |pair: &[Occurrence; 2]| pair[0].section == pair[1].section;
+    let pair = [one.occurrence, two.occurrence];
+    let [a, b] = kinds(&pair);
+    let same = same_section(&pair);
+    let tag = mix(u64::from(a.0) << 32 | u64::from(b.0), one.addr.0 << 1 | u64::from(same));
+    let known = tags.find(tag, |at| {
+        let Pair { addrs, occurrences, .. } = &doubles[at].last;
+        kinds(occurrences) == [a, b] && addrs[0] == one.addr && same_section(occurrences) == same
+    });
+    if known.is_none() && doubles.len() == KINDS_MAX {
+        return false;
+    }
+    let addrs = [one.addr, two.addr];
+    let pair = Pair { addrs, occurrences: pair, kept: past.kept(one) };
+    match known {
+        Some(at) => doubles[at].last = pair,
+        None => {
+            tags.push(tag);
+            doubles.push(Double { first: pair, last: pair, unit: past.unit(one) });
+        }
+    }
+    true
 }

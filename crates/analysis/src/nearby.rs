@@ -4,14 +4,12 @@
 //! Each access to shared memory is paired with the few before it in its thread that belong
 //! to the same unit. Pairs with the same two sites are kept for a few pairs of locations.
 
-use std::collections::VecDeque;
-
-use raddle_trace::id::{Addr, Pc, ThreadId};
+use raddle_trace::id::{Addr, ThreadId};
 use rustc_hash::FxHashMap;
 
-use crate::accesses::Unit;
-use crate::sharing::GRANULE_BITS;
-use crate::witness::Witness;
+use crate::accesses::{Pair, Past, Unit};
+use crate::kinds::Site;
+use crate::recent::{Recent, mix};
 
 /// How far back an access is paired.
 const WINDOW: usize = 8;
@@ -26,74 +24,104 @@ const SITES_MAX: usize = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub struct Couple {
     /// The first time.
-    pub first: [Witness; 2],
+    pub first: Pair,
     /// The last time.
-    pub last: [Witness; 2],
+    pub last: Pair,
     /// How closely they belong together.
     pub unit: Unit,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Nearby {
-    windows: FxHashMap<ThreadId, VecDeque<Witness>>,
-    couples: FxHashMap<(ThreadId, Pc, Pc), Places>,
+pub(crate) struct Nearby {
+    /// By thread, the oldest first.
+    windows: Vec<Vec<Recent>>,
+    by_sites: FxHashMap<(Site, Site), u32>,
+    places: Vec<Places>,
 }
 
 /// Couples of two sites.
 #[derive(Debug, Default)]
 struct Places {
-    /// Where each of the couples is; apart from them, since this is what is searched.
-    addrs: Vec<[Addr; 2]>,
+    /// Of each of the couples: what is searched, so it is small.
+    /// invariant: as many as there are couples, then zeros.
+    tags: [u16; PLACES_MAX],
     couples: Vec<Couple>,
 }
 
 impl Nearby {
     /// Takes an access to shared memory.
-    pub fn push(&mut self, new: &Witness, unit: impl Fn(&Witness) -> Unit) {
-        let window = self.windows.entry(new.thread).or_default();
-        let granule = new.addr.0 >> GRANULE_BITS;
-        let full = self.couples.len() >= SITES_MAX;
+    #[inline]
+    pub(crate) fn push(&mut self, new: &Recent, past: &impl Past) {
+        let Self { windows, by_sites, places } = self;
+        let window = window(windows, new.thread);
+        let full = places.len() >= SITES_MAX;
         for old in window.iter() {
-            if old.overlaps(new) {
+            if old.overlaps(new) || full && past.unit(old) == Unit::Thread {
                 continue;
             }
-            let key = (new.thread, old.pc, new.pc);
-            let places = if !full {
-                self.couples.entry(key).or_default()
-            } else if unit(old) == Unit::Thread {
-                continue;
+            let key = (old.site, new.site);
+            let at = if full {
+                let Some(at) = by_sites.get(&key) else { continue };
+                *at
             } else {
-                let Some(places) = self.couples.get_mut(&key) else { continue };
-                places
+                *by_sites.entry(key).or_insert_with(|| {
+                    places.push(Places::default());
+                    places.len() as u32 - 1
+                })
             };
-            let Places { addrs, couples } = places;
-            let here = [old.addr, new.addr];
-            match addrs.iter().position(|addrs| *addrs == here) {
-                Some(at) => couples[at].last = [*old, *new],
-                None if addrs.len() < PLACES_MAX => {
-                    let pair = [*old, *new];
-                    addrs.push(here);
-                    couples.push(Couple { first: pair, last: pair, unit: unit(old) });
-                }
-                None => {}
-            }
+            places[at as usize].note(old, new, past);
         }
-        window.retain(|old| {
-            old.addr.0 >> GRANULE_BITS != granule || old.pc != new.pc || old.addr != new.addr
-        });
-        if window.len() == WINDOW {
-            window.pop_front();
+        let again = |old: &Recent| (old.site, old.addr) == (new.site, new.addr);
+        if let Some(at) = window.iter().position(again) {
+            window.remove(at);
+        } else if window.len() == WINDOW {
+            window.remove(0);
         }
-        window.push_back(*new);
+        window.push(*new);
     }
 
     /// All couples, in an order that is the same every time.
     #[must_use]
-    pub fn finish(self) -> Vec<Couple> {
+    pub(crate) fn finish(self) -> Vec<Couple> {
         let mut couples: Vec<_> =
-            self.couples.into_values().flat_map(|places| places.couples).collect();
-        couples.sort_unstable_by_key(|couple| (couple.first[1].seq, couple.first[0].seq));
+            self.places.into_iter().flat_map(|places| places.couples).collect();
+        couples.sort_unstable_by_key(|couple| {
+            let [one, two] = couple.first.occurrences;
+            (two.seq, one.seq)
+        });
         couples
+    }
+}
+
+fn window(windows: &mut Vec<Vec<Recent>>, thread: ThreadId) -> &mut Vec<Recent> {
+    let index = thread.0 as usize;
+    if windows.len() <= index {
+        windows.resize_with(index + 1, || Vec::with_capacity(WINDOW));
+    }
+    &mut windows[index]
+}
+
+impl Places {
+    #[inline]
+    fn note(&mut self, old: &Recent, new: &Recent, past: &impl Past) {
+        let addrs: [Addr; 2] = [old.addr, new.addr];
+        let tag = mix(old.addr.0, new.addr.0);
+        let n = self.couples.len();
+        let any = self.tags.iter().fold(false, |any, &other| any | (other == tag));
+        let is = |at: &usize| self.tags[*at] == tag && self.couples[*at].first.addrs == addrs;
+        let known = if any { (0..n).find(is) } else { None };
+        if known.is_none() && n == PLACES_MAX {
+            return;
+        }
+        let occurrences = [old.occurrence, new.occurrence];
+        let pair = Pair { addrs, occurrences, kept: past.kept(old) };
+        match known {
+            Some(at) => self.couples[at].last = pair,
+            None => {
+                self.tags[n] = tag;
+                self.couples.push(Couple { first: pair, last: pair, unit: past.unit(old) });
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use raddle_trace::event::{AtomicAction, Event, Op};
 use raddle_trace::id::{Addr, Pc, ThreadId};
 use rustc_hash::FxHashMap;
 
-use crate::sharing::{GRANULE_BITS, Sharing};
+use crate::sharing::Sharing;
 use crate::witness::Deed;
 
 /// An access that did happen.
@@ -40,7 +40,8 @@ pub struct Observed {
     pub sequences: FxHashMap<Sites, Vec<Seen>>,
     /// Where the turn was taken from a thread that could have gone on.
     pub preempted: Vec<(ThreadId, u64)>,
-    places: FxHashMap<u64, Place>,
+    /// By the granule's number.
+    places: Vec<Place>,
     running: Option<ThreadId>,
     seq: u64,
 }
@@ -90,26 +91,25 @@ impl Observed {
                 return;
             }
             Op::Alloc { block, bytes } => {
-                let last = block.0.saturating_add(bytes.max(1) - 1) >> GRANULE_BITS;
-                for granule in block.0 >> GRANULE_BITS..=last {
-                    if sharing.is_shared(granule) {
-                        self.places.remove(&granule);
+                for (_, number) in sharing.numbers(block, bytes) {
+                    if let Some(place) = self.places.get_mut(number as usize) {
+                        *place = Place::default();
                     }
                 }
                 return;
             }
             _ => return,
         };
-        let last = seen.addr.0.saturating_add(seen.bytes.max(1) - 1) >> GRANULE_BITS;
-        for granule in seen.addr.0 >> GRANULE_BITS..=last {
-            if sharing.is_shared(granule) {
-                self.at(granule, seen);
-            }
+        for (_, number) in sharing.numbers(seen.addr, seen.bytes) {
+            self.at(number as usize, seen);
         }
     }
 
-    fn at(&mut self, granule: u64, new: Seen) {
-        let place = self.places.entry(granule).or_default();
+    fn at(&mut self, number: usize, new: Seen) {
+        if self.places.len() <= number {
+            self.places.resize_with(number + 1, Place::default);
+        }
+        let place = &mut self.places[number];
         let mut found: Vec<Vec<Seen>> = Vec::new();
         // Pairs.
         if let Some(write) = place.write

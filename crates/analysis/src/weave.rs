@@ -25,7 +25,7 @@
 use raddle_trace::id::{Addr, Pc, ThreadId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::scan::Model;
+use crate::model::Model;
 use crate::skeleton::{Stretch, What};
 use crate::witness::Witness;
 
@@ -398,7 +398,8 @@ mod tests {
     /// there is none.
     fn schedule(text: &str, order: &str, hold: Hold) -> Option<String> {
         let (notation, model) = read(text);
-        let singles = model.cells.iter().flat_map(|cell| &cell.singles).map(|single| single.first);
+        let singles = model.cells.iter().flat_map(|cell| &cell.singles);
+        let singles = singles.map(|single| model.kinds.witness(single.addr, &single.first));
         let outers = model.nestings.iter().map(|nesting| nesting.outer);
         let all: Vec<_> = singles.chain(outers).collect();
         let find = |label| all.iter().find(|event| notation.label(event.pc) == label);
