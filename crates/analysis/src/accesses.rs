@@ -8,19 +8,27 @@
 //! last to move forwards. Memory grows with shared granules and sites, not with accesses.
 //!
 //! A granule that is freed and allocated again starts anew; granules that look alike, as
-//! those of a thousand nodes of a list do, are kept a few times only.
+//! those of a thousand nodes of a list do, are kept a few times only. What was freed is kept
+//! at hand for a while ([`FREED_MAX`]), for uses that come behind; then it counts as over.
 //!
 //! Most accesses are of a kind that their granule has seen, and all that they change is the
-//! last occurrence. So that is what is made cheap: granules are found by number, kinds by
-//! [`Tags`], and an occurrence is half a line of the cache.
+//! last occurrence. So that is what is made cheap. With ten thousand locations, little of what
+//! an access changes is in the processor's cache, and waiting for memory is what takes time:
+//! granules are found by number, kinds by [`Tags`], without a look at what is found; the two
+//! last occurrences of a [`Double`] are one line of the cache, which is written and not read;
+//! and what is read for some accesses is read for many at once before ([`Accesses::touch`]).
 
 use raddle_trace::id::{Addr, ThreadId};
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::collections::VecDeque;
 use std::hash::{Hash as _, Hasher as _};
+use std::hint::black_box;
 
 use crate::kinds::{KindId, Kinds, Occurrence};
 use crate::locks::LockSet;
-use crate::recent::{Recent, Tags, mix};
+use crate::order::Moment;
+use crate::recent::{Mark, Recent, Tags};
+use crate::sharing::GRANULE_BITS;
 use crate::witness::Witness;
 
 /// Kinds of accesses per granule; what comes beyond is dropped, and counted.
@@ -46,28 +54,65 @@ pub struct Double {
     pub first: Pair,
     /// The last time.
     pub last: Pair,
+    /// Their first bytes, the first time and the last.
+    pub addrs: [[Addr; 2]; 2],
     /// How closely they belong together.
     pub unit: Unit,
 }
 
 /// Two accesses of one thread, one behind the other.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub struct Pair {
-    /// Their first bytes.
-    pub addrs: [Addr; 2],
-    /// The accesses.
-    pub occurrences: [Occurrence; 2],
+    at: [u64; 2],
+    seq: [u64; 2],
+    moment: [Moment; 2],
+    weak: [Moment; 2],
+    kind: [KindId; 2],
     /// Locks that the thread held from the one to the other.
     pub kept: LockSet,
 }
 
+const _: () = assert!(size_of::<Pair>() == 64, "a line of the cache");
+
 impl Pair {
+    #[inline]
+    pub(crate) fn new(one: &Occurrence, two: &Occurrence, kept: LockSet) -> Self {
+        Self {
+            at: [one.at, two.at],
+            seq: [one.seq, two.seq],
+            moment: [one.moment, two.moment],
+            weak: [one.weak, two.weak],
+            kind: [one.kind, two.kind],
+            kept,
+        }
+    }
+
+    /// Their numbers in the trace.
+    #[must_use]
+    pub fn seqs(&self) -> [u64; 2] {
+        self.seq
+    }
+
+    /// Their kinds.
+    #[must_use]
+    pub fn kinds(&self) -> [KindId; 2] {
+        self.kind
+    }
+
     /// All that is known of both.
     #[must_use]
-    pub fn witnesses(&self, kinds: &Kinds) -> [Witness; 2] {
-        let [a, b] = self.addrs;
-        let [one, two] = &self.occurrences;
-        [kinds.witness(a, one), kinds.witness(b, two)]
+    pub fn witnesses(&self, addrs: [Addr; 2], kinds: &Kinds) -> [Witness; 2] {
+        [0, 1].map(|i| {
+            let occurrence = Occurrence {
+                at: self.at[i],
+                seq: self.seq[i],
+                moment: self.moment[i],
+                weak: self.weak[i],
+                kind: self.kind[i],
+            };
+            kinds.witness(addrs[i], &occurrence)
+        })
     }
 }
 
@@ -93,89 +138,210 @@ pub struct Cell {
     pub doubles: Vec<Double>,
 }
 
-/// A cell while its accesses come in.
+/// A cell while its accesses come in. What is searched is apart from what is found.
 #[derive(Debug, Default)]
 struct Open {
     granule: u64,
-    cell: Cell,
-    /// Of each single and double: what is searched, so it is small.
-    single_tags: Tags,
-    double_tags: Tags,
-    /// Who was here, and each one's last accesses.
-    threads: Vec<ThreadId>,
-    lasts: Vec<Lasts>,
+    /// Who was here, and what each did last.
+    threads: Vec<Lasts>,
+    /// The [`single_key`] of each single.
+    single_keys: Tags<u32>,
+    singles: Vec<OpenSingle>,
+    /// The [`double_key`] of each double.
+    double_keys: Tags<u16>,
+    doubles: Vec<OpenDouble>,
 }
 
-/// A thread's last accesses at a granule.
-#[derive(Clone, Copy, Debug, Default)]
-struct Lasts {
-    read: Option<Recent>,
-    write: Option<Recent>,
+#[derive(Debug)]
+struct OpenSingle {
+    last: Mark,
+    addr: Addr,
+    first: Occurrence,
 }
+
+#[derive(Debug)]
+struct OpenDouble {
+    last: Pair,
+    first: Pair,
+    /// The numbers of its singles, the first time and the last.
+    of: [[u8; 2]; 2],
+    unit: Unit,
+}
+
+/// A thread's last accesses at a granule, by the numbers of their singles.
+#[derive(Clone, Copy, Debug)]
+struct Lasts {
+    thread: ThreadId,
+    read: u8,
+    write: u8,
+}
+
+/// No single.
+const NONE: u8 = u8::MAX;
+
+const _: () = assert!(KINDS_MAX <= 1 << 7, "two numbers and a bit are a key");
+
+/// What tells a double from others of its granule: its first single, the first single of its
+/// second one's kind, and whether both are in one section.
+#[inline]
+fn double_key(one: u8, two: u8, same_section: bool) -> u16 {
+    u16::from(one) << 8 | u16::from(two) << 1 | u16::from(same_section)
+}
+
+/// What tells a single from others of its granule, unless it is [`ELSEWHERE`].
+#[inline]
+fn single_key(granule: u64, kind: KindId, addr: Addr) -> u32 {
+    // A plain access begins at most fifteen bytes before a granule that it touches.
+    let from = addr.0.wrapping_add(16).wrapping_sub(granule << GRANULE_BITS);
+    let from = if kind.0 < 1 << 27 { from.min(u64::from(ELSEWHERE)) as u32 } else { ELSEWHERE };
+    kind.0 << KIND_SHIFT | from
+}
+
+/// In the lower bits of a single's key: look at its kind and address.
+const ELSEWHERE: u32 = (1 << KIND_SHIFT) - 1;
+/// In a single's key: the kind is above.
+const KIND_SHIFT: u32 = 5;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Accesses {
-    /// By the granule's number.
+    /// By the granule's number: where its cell is, plus one; 0 if there is none.
+    places: Vec<u32>,
     open: Vec<Open>,
+    /// Cells that are not in use.
+    free: Vec<u32>,
+    /// Granules that were freed, in that order, by number.
+    freed: VecDeque<u32>,
     closed: Vec<Cell>,
     alike: FxHashMap<u64, u32>,
     /// Accesses that found no room.
     pub(crate) n_dropped: u64,
 }
 
+/// Freed granules that are kept for uses behind the end.
+const FREED_MAX: usize = 1 << 16;
+
 /// What the thread of an access says about an earlier one of its own.
 pub(crate) trait Past {
     /// How closely they belong together.
-    fn unit(&self, before: &Recent) -> Unit;
+    fn unit(&self, before: &Mark) -> Unit;
     /// The locks that it held from there on.
-    fn kept(&self, before: &Recent) -> LockSet;
+    fn kept(&self, before: &Mark) -> LockSet;
 }
 
 impl Accesses {
+    /// Accesses to these granules, by these threads, come up: has at hand what they look at.
+    ///
+    /// Reading alone does that. In loops that do nothing else the processor has a dozen reads
+    /// under way at a time, while those in between other work would be waited for one by one.
+    pub(crate) fn touch(&self, accesses: &[(u32, ThreadId)]) {
+        let open = |number: u32| {
+            let place = self.places.get(number as usize).copied().unwrap_or(0);
+            self.open.get((place as usize).wrapping_sub(1))
+        };
+        let mut sum = 0;
+        for &(number, _) in accesses {
+            sum += open(number).map_or(0, |open| open.granule as usize + open.doubles.len());
+        }
+        black_box(sum);
+        for &(number, _) in accesses {
+            let Some(open) = open(number) else { continue };
+            sum += open.threads.first().map_or(0, |lasts| usize::from(lasts.read));
+            sum += open.single_keys.lines().fold(0, |sum, key| sum ^ key as usize);
+            sum += open.double_keys.lines().fold(0, |sum, key| sum ^ usize::from(key));
+        }
+        black_box(sum);
+        for &(number, thread) in accesses {
+            let Some(open) = open(number) else { continue };
+            let Some(lasts) = open.threads.iter().find(|lasts| lasts.thread == thread) else {
+                continue;
+            };
+            for last in [lasts.read, lasts.write] {
+                let single = open.singles.get(usize::from(last));
+                sum += single.map_or(0, |single| single.last.section as usize);
+            }
+        }
+        black_box(sum);
+    }
+
     /// Takes an access to a granule.
     #[inline]
     pub(crate) fn push(&mut self, (granule, number): (u64, u32), new: &Recent, past: &impl Past) {
-        let number = number as usize;
-        if self.open.len() <= number {
-            self.open.resize_with(number + 1, Open::default);
-        }
-        let open = &mut self.open[number];
-        open.granule = granule;
-        let at = match open.threads.iter().position(|thread| *thread == new.thread) {
+        let place = self.places.get(number as usize).copied().unwrap_or(0);
+        let place = if place == 0 { self.begin(granule, number) } else { place };
+        let open = &mut self.open[place as usize - 1];
+        let at = match open.threads.iter().position(|lasts| lasts.thread == new.thread) {
             Some(at) => at,
             None => {
-                open.threads.push(new.thread);
-                open.lasts.push(Lasts::default());
-                open.lasts.len() - 1
+                open.threads.push(Lasts { thread: new.thread, read: NONE, write: NONE });
+                open.threads.len() - 1
             }
         };
-        let lasts = &mut open.lasts[at];
-        let Open { cell, double_tags, single_tags, .. } = open;
-        for before in [&lasts.read, &lasts.write].into_iter().flatten() {
-            if !note_double(&mut cell.doubles, double_tags, before, new, past) {
-                self.n_dropped += 1;
+        let Lasts { read, write, .. } = open.threads[at];
+        let single = open.single(new);
+        match single {
+            Some(single) => {
+                let alike = open.first_alike(single, new.mark.occurrence.kind);
+                for before in [read, write] {
+                    if before != NONE && !open.note_double([before, single], alike, new, past) {
+                        self.n_dropped += 1;
+                    }
+                }
+                open.singles[usize::from(single)].last = new.mark;
             }
+            None => self.n_dropped += 1,
         }
-        if !note_single(&mut cell.singles, single_tags, new) {
-            self.n_dropped += 1;
-        }
+        let lasts = &mut open.threads[at];
+        lasts.read = if new.writes { NONE } else { single.unwrap_or(NONE) };
         if new.writes {
-            (lasts.read, lasts.write) = (None, Some(*new));
-        } else {
-            lasts.read = Some(*new);
+            lasts.write = single.unwrap_or(NONE);
         }
+    }
+
+    /// Makes a cell for a granule.
+    #[inline(never)]
+    fn begin(&mut self, granule: u64, number: u32) -> u32 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.open.push(Open::default());
+            self.open.len() as u32
+        });
+        self.open[place as usize - 1].granule = granule;
+        let number = number as usize;
+        if self.places.len() <= number {
+            self.places.resize(number + 1, 0);
+        }
+        self.places[number] = place;
+        place
     }
 
     /// A block of memory came to be, which has these granules: what was there before was
     /// something else.
     pub(crate) fn renew(&mut self, numbers: impl Iterator<Item = u32>, kinds: &Kinds) {
         for number in numbers {
-            if let Some(open) = self.open.get_mut(number as usize) {
-                let cell = std::mem::take(open).cell;
-                self.close(cell, kinds);
-            }
+            self.end(number, kinds);
         }
+    }
+
+    /// A block of memory was freed, which has these granules.
+    pub(crate) fn freed(&mut self, numbers: impl Iterator<Item = u32>, kinds: &Kinds) {
+        self.freed.extend(numbers);
+        while self.freed.len() > FREED_MAX
+            && let Some(number) = self.freed.pop_front()
+        {
+            self.end(number, kinds);
+        }
+    }
+
+    fn end(&mut self, number: u32, kinds: &Kinds) {
+        let Some(place) = self.places.get_mut(number as usize).filter(|place| **place != 0) else {
+            return;
+        };
+        let place = std::mem::take(place);
+        let mut open = std::mem::take(&mut self.open[place as usize - 1]);
+        self.close(&open, kinds);
+        open.clear();
+        self.open[place as usize - 1] = open;
+        self.free.push(place);
     }
 
     /// All granules, those that look alike a few times only; in an order that is the same
@@ -185,82 +351,111 @@ impl Accesses {
         let mut open = std::mem::take(&mut self.open);
         open.sort_by_key(|open| open.granule);
         for open in open {
-            self.close(open.cell, kinds);
+            self.close(&open, kinds);
         }
         self.closed
     }
 
-    fn close(&mut self, mut cell: Cell, kinds: &Kinds) {
-        let kind = |occurrence: &Occurrence| kinds.kind(occurrence.kind);
-        let singles = || cell.singles.iter().map(|single| kind(&single.first));
-        let threads: FxHashSet<_> = singles().map(|kind| kind.thread).collect();
-        if threads.len() < 2 || !singles().any(|kind| kind.deed.writes()) {
+    fn close(&mut self, open: &Open, kinds: &Kinds) {
+        let singles = || open.singles.iter().map(|single| kinds.kind(single.first.kind));
+        let Some(one) = singles().next() else { return };
+        if singles().all(|kind| kind.thread == one.thread)
+            || !singles().any(|kind| kind.deed.writes())
+        {
             return;
         }
         let mut hasher = FxHasher::default();
         for kind in singles() {
             (kind.pc, kind.deed, kind.thread, kind.locks).hash(&mut hasher);
         }
-        for double in &cell.doubles {
-            let [one, two] = double.first.occurrences.each_ref().map(kind);
+        for double in &open.doubles {
+            let [one, two] = double.first.kinds().map(|kind| kinds.kind(kind));
             (one.pc, two.pc, one.thread).hash(&mut hasher);
         }
         let alike = self.alike.entry(hasher.finish()).or_default();
         *alike += 1;
         if *alike <= ALIKE_MAX {
-            cell.singles.shrink_to_fit();
-            cell.doubles.shrink_to_fit();
-            self.closed.push(cell);
+            self.closed.push(open.cell());
         }
     }
 }
 
-#[inline]
-fn note_single(singles: &mut Vec<Single>, tags: &mut Tags, new: &Recent) -> bool {
-    let kind = new.occurrence.kind;
-    let tag = mix(u64::from(kind.0), new.addr.0);
-    let known = tags.find(tag, |at| singles[at].last.kind == kind && singles[at].addr == new.addr);
-    if let Some(at) = known {
-        singles[at].last = new.occurrence;
-        return true;
-    }
-    let room = singles.len() < KINDS_MAX;
-    if room {
-        tags.push(tag);
-        singles.push(Single { addr: new.addr, first: new.occurrence, last: new.occurrence });
-    }
-    room
-}
-
-#[inline]
-fn note_double(
-    doubles: &mut Vec<Double>,
-    tags: &mut Tags,
-    one: &Recent,
-    two: &Recent,
-    past: &impl Past,
-) -> bool {
-    let kinds = |pair: &[Occurrence; 2]| -> [KindId; 2] { [pair[0].kind, pair[1].kind] };
-    let same_section = |pair: &[Occurrence; 2]| pair[0].section == pair[1].section;
-    let pair = [one.occurrence, two.occurrence];
-    let [a, b] = kinds(&pair);
-    let same = same_section(&pair);
-    let tag = mix(u64::from(a.0) << 32 | u64::from(b.0), one.addr.0 << 1 | u64::from(same));
-    let known = tags.find(tag, |at| {
-        let Pair { addrs, occurrences, .. } = &doubles[at].last;
-        kinds(occurrences) == [a, b] && addrs[0] == one.addr && same_section(occurrences) == same
-    });
-    if known.is_none() && doubles.len() == KINDS_MAX {
-        return false;
-    }
-    let addrs = [one.addr, two.addr];
-    let pair = Pair { addrs, occurrences: pair, kept: past.kept(one) };
-    match known {
-        Some(at) => doubles[at].last = pair,
-        None => {
-            tags.push(tag);
-            doubles.push(Double { first: pair, last: pair, unit: past.unit(one) });
+impl Open {
+    /// The number of an access among the singles, made if it is new.
+    #[inline]
+    fn single(&mut self, new: &Recent) -> Option<u8> {
+        let kind = new.mark.occurrence.kind;
+        let key = single_key(self.granule, kind, new.addr);
+        let is = |at: usize| {
+            let OpenSingle { addr, first, .. } = &self.singles[at];
+            key & ELSEWHERE != ELSEWHERE || (*addr, first.kind) == (new.addr, kind)
+        };
+        if let Some(at) = self.single_keys.find(key, is) {
+            return Some(at as u8);
         }
+        let at = self.singles.len();
+        if at == KINDS_MAX {
+            return None;
+        }
+        self.single_keys.push(key);
+        let first = new.mark.occurrence;
+        self.singles.push(OpenSingle { last: new.mark, addr: new.addr, first });
+        Some(at as u8)
     }
-    true
+
+    /// The first single of the same kind, at whatever address.
+    #[inline]
+    fn first_alike(&self, single: u8, kind: KindId) -> u8 {
+        let same = |key: &u32| key >> KIND_SHIFT == kind.0 << KIND_SHIFT >> KIND_SHIFT;
+        self.single_keys.position(same).map_or(single, |at| at as u8)
+    }
+
+    #[inline]
+    fn note_double(&mut self, of: [u8; 2], alike: u8, new: &Recent, past: &impl Past) -> bool {
+        let before = &self.singles[usize::from(of[0])].last;
+        let key = double_key(of[0], alike, before.section == new.mark.section);
+        let known = self.double_keys.find(key, |_| true);
+        if known.is_none() && self.doubles.len() == KINDS_MAX {
+            return false;
+        }
+        let pair = Pair::new(&before.occurrence, &new.mark.occurrence, past.kept(before));
+        match known {
+            Some(at) => {
+                let double = &mut self.doubles[at];
+                double.last = pair;
+                double.of[1] = of;
+            }
+            None => {
+                let unit = past.unit(before);
+                self.double_keys.push(key);
+                self.doubles.push(OpenDouble { last: pair, first: pair, of: [of, of], unit });
+            }
+        }
+        true
+    }
+
+    /// What remains of it.
+    fn cell(&self) -> Cell {
+        let singles = self.singles.iter().map(|&OpenSingle { addr, first, ref last }| Single {
+            addr,
+            first,
+            last: last.occurrence,
+        });
+        let doubles = self.doubles.iter().map(|&OpenDouble { last, first, of, unit }| Double {
+            first,
+            last,
+            addrs: of.map(|of| of.map(|single| self.singles[usize::from(single)].addr)),
+            unit,
+        });
+        Cell { singles: singles.collect(), doubles: doubles.collect() }
+    }
+
+    /// Makes it new, with the room that it has.
+    fn clear(&mut self) {
+        self.threads.clear();
+        self.single_keys.clear();
+        self.singles.clear();
+        self.double_keys.clear();
+        self.doubles.clear();
+    }
 }

@@ -46,16 +46,12 @@ pub struct Occurrence {
     pub moment: Moment,
     /// The same, if each atomic store is taken to tell whoever loads it.
     pub weak: Moment,
-    /// The outermost critical section that it is in; 0 for none. By thread.
-    pub section: u32,
     /// What it is one of.
     pub kind: KindId,
 }
 
-const _: () = assert!(size_of::<Occurrence>() == 32, "two of them are a line of the cache");
-
 /// Kinds that are found without a search.
-const N_RECENT: usize = 1 << 12;
+const N_RECENT: usize = 1 << 14;
 
 /// All kinds of a trace.
 #[derive(Clone, Debug)]
@@ -118,7 +114,7 @@ impl Kinds {
     #[must_use]
     pub fn witness(&self, addr: Addr, occurrence: &Occurrence) -> Witness {
         let Kind { pc, thread, locks, bytes, deed } = *self.kind(occurrence.kind);
-        let Occurrence { at, seq, moment, weak, section, .. } = *occurrence;
-        Witness { thread, pc, deed, addr, bytes, at, seq, moment, weak, locks, section }
+        let Occurrence { at, seq, moment, weak, .. } = *occurrence;
+        Witness { thread, pc, deed, addr, bytes, at, seq, moment, weak, locks }
     }
 }

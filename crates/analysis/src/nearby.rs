@@ -27,6 +27,8 @@ pub struct Couple {
     pub first: Pair,
     /// The last time.
     pub last: Pair,
+    /// Their first bytes.
+    pub addrs: [Addr; 2],
     /// How closely they belong together.
     pub unit: Unit,
 }
@@ -34,19 +36,52 @@ pub struct Couple {
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Nearby {
-    /// By thread, the oldest first.
-    windows: Vec<Vec<Recent>>,
+    /// By thread.
+    windows: Vec<Window>,
     by_sites: FxHashMap<(Site, Site), u32>,
     places: Vec<Places>,
 }
 
-/// Couples of two sites.
+/// A thread's last accesses.
+#[derive(Debug, Default)]
+struct Window {
+    accesses: Vec<Recent>,
+    /// Where they are, the oldest first; each place once.
+    order: Vec<u8>,
+}
+
+impl Window {
+    /// From the oldest to the latest.
+    #[inline]
+    fn iter(&self) -> impl Iterator<Item = &Recent> {
+        self.order.iter().map(|&at| &self.accesses[usize::from(at)])
+    }
+
+    /// Takes an access in the place of the same one before, or of the oldest.
+    #[inline]
+    fn push(&mut self, new: &Recent) {
+        let again = self.iter().position(|old| (old.site, old.addr) == (new.site, new.addr));
+        if again.is_none() && self.order.len() < WINDOW {
+            self.order.push(self.accesses.len() as u8);
+            self.accesses.push(*new);
+            return;
+        }
+        self.order[again.unwrap_or(0)..].rotate_left(1);
+        if let Some(&at) = self.order.last() {
+            self.accesses[usize::from(at)] = *new;
+        }
+    }
+}
+
+/// Couples of two sites, in the parts that are used together.
 #[derive(Debug, Default)]
 struct Places {
     /// Of each of the couples: what is searched, so it is small.
     /// invariant: as many as there are couples, then zeros.
     tags: [u16; PLACES_MAX],
-    couples: Vec<Couple>,
+    addrs: Vec<[Addr; 2]>,
+    lasts: Vec<Pair>,
+    firsts: Vec<(Pair, Unit)>,
 }
 
 impl Nearby {
@@ -57,7 +92,7 @@ impl Nearby {
         let window = window(windows, new.thread);
         let full = places.len() >= SITES_MAX;
         for old in window.iter() {
-            if old.overlaps(new) || full && past.unit(old) == Unit::Thread {
+            if old.overlaps(new) || full && past.unit(&old.mark) == Unit::Thread {
                 continue;
             }
             let key = (old.site, new.site);
@@ -72,32 +107,25 @@ impl Nearby {
             };
             places[at as usize].note(old, new, past);
         }
-        let again = |old: &Recent| (old.site, old.addr) == (new.site, new.addr);
-        if let Some(at) = window.iter().position(again) {
-            window.remove(at);
-        } else if window.len() == WINDOW {
-            window.remove(0);
-        }
-        window.push(*new);
+        window.push(new);
     }
 
     /// All couples, in an order that is the same every time.
     #[must_use]
     pub(crate) fn finish(self) -> Vec<Couple> {
-        let mut couples: Vec<_> =
-            self.places.into_iter().flat_map(|places| places.couples).collect();
+        let mut couples: Vec<_> = self.places.iter().flat_map(Places::couples).collect();
         couples.sort_unstable_by_key(|couple| {
-            let [one, two] = couple.first.occurrences;
-            (two.seq, one.seq)
+            let [one, two] = couple.first.seqs();
+            (two, one)
         });
         couples
     }
 }
 
-fn window(windows: &mut Vec<Vec<Recent>>, thread: ThreadId) -> &mut Vec<Recent> {
+fn window(windows: &mut Vec<Window>, thread: ThreadId) -> &mut Window {
     let index = thread.0 as usize;
     if windows.len() <= index {
-        windows.resize_with(index + 1, || Vec::with_capacity(WINDOW));
+        windows.resize_with(index + 1, Window::default);
     }
     &mut windows[index]
 }
@@ -107,21 +135,28 @@ impl Places {
     fn note(&mut self, old: &Recent, new: &Recent, past: &impl Past) {
         let addrs: [Addr; 2] = [old.addr, new.addr];
         let tag = mix(old.addr.0, new.addr.0);
-        let n = self.couples.len();
+        let n = self.addrs.len();
         let any = self.tags.iter().fold(false, |any, &other| any | (other == tag));
-        let is = |at: &usize| self.tags[*at] == tag && self.couples[*at].first.addrs == addrs;
+        let is = |at: &usize| self.tags[*at] == tag && self.addrs[*at] == addrs;
         let known = if any { (0..n).find(is) } else { None };
         if known.is_none() && n == PLACES_MAX {
             return;
         }
-        let occurrences = [old.occurrence, new.occurrence];
-        let pair = Pair { addrs, occurrences, kept: past.kept(old) };
+        let kept = past.kept(&old.mark);
+        let pair = Pair::new(&old.mark.occurrence, &new.mark.occurrence, kept);
         match known {
-            Some(at) => self.couples[at].last = pair,
+            Some(at) => self.lasts[at] = pair,
             None => {
                 self.tags[n] = tag;
-                self.couples.push(Couple { first: pair, last: pair, unit: past.unit(old) });
+                self.addrs.push(addrs);
+                self.lasts.push(pair);
+                self.firsts.push((pair, past.unit(&old.mark)));
             }
         }
+    }
+
+    fn couples(&self) -> impl Iterator<Item = Couple> {
+        let parts = self.addrs.iter().zip(&self.firsts).zip(&self.lasts);
+        parts.map(|((&addrs, &(first, unit)), &last)| Couple { first, last, addrs, unit })
     }
 }

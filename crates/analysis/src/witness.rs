@@ -28,8 +28,6 @@ pub struct Witness {
     pub weak: Moment,
     /// Locks that the thread held.
     pub locks: LockSet,
-    /// The outermost critical section that it is in; 0 for none. By thread.
-    pub section: u32,
 }
 
 /// What a thread does to memory, or to an object.

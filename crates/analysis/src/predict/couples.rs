@@ -7,7 +7,7 @@ use super::four::{apart, interleaved};
 use super::is_lock_word;
 use crate::accesses::{Pair, Unit};
 use crate::anomaly::AnomalyKind;
-use crate::kinds::{Kinds, Occurrence};
+use crate::kinds::Kinds;
 use crate::nearby::Couple;
 use crate::pattern::Pattern;
 use crate::witness::Deed;
@@ -17,7 +17,7 @@ pub(super) fn couples(found: &mut Found<'_>, patterns: &[Pattern]) {
     let patterns = Patterns::of(patterns);
     let couples = &found.model.couples;
     let place = |couple: &Couple| {
-        let [a, b] = couple.first.addrs;
+        let [a, b] = couple.addrs;
         if a < b { (a, b) } else { (b, a) }
     };
     let mut sorted: Vec<_> = couples.iter().map(|couple| (place(couple), couple)).collect();
@@ -28,14 +28,13 @@ pub(super) fn couples(found: &mut Found<'_>, patterns: &[Pattern]) {
         for (_, one) in here {
             for (_, two) in here {
                 let kinds = &found.model.kinds;
-                let of = |occurrence: Occurrence| kinds.kind(occurrence.kind);
-                let ([a, b], [c, d]) =
-                    (one.first.occurrences.map(of), two.first.occurrences.map(of));
+                let of = |couple: &Couple| couple.first.kinds().map(|kind| kinds.kind(kind));
+                let ([a, b], [c, d]) = (of(one), of(two));
                 if a.thread != c.thread
                     && tried.insert((a.pc, b.pc, c.pc, d.pc, a.thread, c.thread))
                 {
                     let deeds = [a.deed, b.deed, c.deed, d.deed];
-                    let crossed = two.first.addrs[0] != one.first.addrs[0];
+                    let crossed = two.addrs[0] != one.addrs[0];
                     for &places in patterns.matching(deeds, crossed) {
                         match_couples(found, places, one, two);
                     }
@@ -87,7 +86,8 @@ fn match_couples(found: &mut Found<'_>, places: [usize; 4], one: &Couple, two: &
     let kinds: &Kinds = &found.model.kinds;
     for first in both(one) {
         for second in both(two) {
-            let way = interleaved(places, first.witnesses(kinds), second.witnesses(kinds));
+            let (a, b) = (first.witnesses(one.addrs, kinds), second.witnesses(two.addrs, kinds));
+            let way = interleaved(places, a, b);
             if found.possible(&way)
                 && apart(found, places, &way, [first.kept, second.kept])
                 && !way.iter().any(|event| is_lock_word(found.model, event))
@@ -101,6 +101,6 @@ fn match_couples(found: &mut Found<'_>, places: [usize; 4], one: &Couple, two: &
 /// The first time, and the last one if there are two.
 fn both(couple: &Couple) -> impl Iterator<Item = &Pair> {
     let Couple { first, last, .. } = couple;
-    let n = 1 + usize::from(first.occurrences[1].seq != last.occurrences[1].seq);
+    let n = 1 + usize::from(first.seqs() != last.seqs());
     [first, last].into_iter().take(n)
 }

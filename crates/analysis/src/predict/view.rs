@@ -80,8 +80,9 @@ impl One<'_> {
 /// The first occurrence, and the last one if there are two; each with its number.
 pub(super) fn pairs(double: &Double, kinds: &Kinds) -> impl Iterator<Item = (usize, [Witness; 2])> {
     let Double { first, last, .. } = double;
-    let n = 1 + usize::from(first.occurrences[1].seq != last.occurrences[1].seq);
-    let witnesses = [first, last].map(|pair| pair.witnesses(kinds));
+    let n = 1 + usize::from(first.seqs() != last.seqs());
+    let witnesses =
+        [first.witnesses(double.addrs[0], kinds), last.witnesses(double.addrs[1], kinds)];
     witnesses.into_iter().take(n).enumerate()
 }
 
@@ -124,14 +125,13 @@ impl Viewer {
         let ones = ones.collect();
         let mut pairs: Vec<[Site; 2]> = Vec::new();
         let twos = cell.doubles.iter().map(|double| {
-            let of = double.first.occurrences.map(|occurrence| *kinds.kind(occurrence.kind));
-            let sites = double.first.occurrences.map(|occurrence| found.site(occurrence.kind));
+            let of = double.first.kinds().map(|kind| kinds.kind(kind));
+            let sites = double.first.kinds().map(|kind| found.site(kind));
             let pair = pairs.iter().position(|pair| *pair == sites).unwrap_or_else(|| {
                 pairs.push(sites);
                 pairs.len() - 1
             });
-            let [a, b] = double.first.addrs;
-            let seqs = |occurrences: &[Occurrence; 2]| occurrences.map(|occurrence| occurrence.seq);
+            let [a, b] = double.addrs[0];
             Two {
                 spans: [Span::new(a, of[0].bytes), Span::new(b, of[1].bytes)],
                 deeds: [of[0].deed, of[1].deed],
@@ -139,7 +139,7 @@ impl Viewer {
                 unit: double.unit,
                 pair: pair as u32,
                 kept: [double.first.kept, double.last.kept],
-                seqs: [seqs(&double.first.occurrences), seqs(&double.last.occurrences)],
+                seqs: [double.first.seqs(), double.last.seqs()],
             }
         });
         let twos = twos.collect();

@@ -12,7 +12,7 @@ use crate::witness::Deed;
 /// Where the nestings of a kind are: outer and inner site, outer and inner lock, thread.
 pub(super) type Nestings = FxHashMap<(Pc, Pc, Addr, Addr, ThreadId), usize>;
 
-impl Scan {
+impl Scan<'_> {
     pub(super) fn acquire(&mut self, here: Here, lock: Held) {
         let taken = self.witness(here, Deed::Acquire, lock.lock);
         let thread = &mut self.threads[here.thread.0 as usize];

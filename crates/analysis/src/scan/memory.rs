@@ -3,31 +3,31 @@
 use raddle_trace::event::{Access, Atomic, AtomicAction};
 use raddle_trace::id::{Addr, ThreadId};
 
+use super::queue::Granule;
 use super::{Here, Scan};
 use crate::kinds::{Kind, Occurrence};
 use crate::lock_words::Meaning;
 use crate::locks::Held;
-use crate::recent::Recent;
-use crate::sharing::{GRANULE_BITS, Sharing, granules};
+use crate::recent::{Mark, Recent};
+use crate::sharing::GRANULE_BITS;
 use crate::witness::Deed;
 
-impl Scan {
+impl Scan<'_> {
     #[inline]
-    pub(super) fn access(&mut self, here: Here, deed: Deed, access: &Access, sharing: &Sharing) {
+    pub(super) fn access(&mut self, here: Here, deed: Deed, access: &Access, granule: Granule) {
         let Access { addr, bytes, range, repeats, .. } = *access;
         let thread = &mut self.threads[here.thread.0 as usize];
         thread.steps += u64::from(repeats) + u64::from(!range);
         self.model.n_events += u64::from(repeats);
-        let (first, last) = granules(addr, bytes);
-        if first == last {
-            if let Some(number) = sharing.number(first) {
+        match granule {
+            Granule::Own => {}
+            Granule::Shared(number) => {
                 let new = self.recent(here, deed, addr, bytes);
                 let thread = &self.threads[here.thread.0 as usize];
-                self.accesses.push((first, number), &new, thread);
+                self.accesses.push((addr.0 >> GRANULE_BITS, number), &new, thread);
                 self.nearby.push(&new, thread);
             }
-        } else {
-            self.note(here, deed, addr, bytes, sharing, true);
+            Granule::Several => self.note(here, deed, addr, bytes, true),
         }
     }
 
@@ -37,16 +37,18 @@ impl Scan {
         self.model.n_events += n;
     }
 
-    pub(super) fn free(&mut self, here: Here, block: Addr, bytes: u64, sharing: &Sharing) {
-        self.note(here, Deed::Free, block, bytes, sharing, false);
+    pub(super) fn free(&mut self, here: Here, block: Addr, bytes: u64) {
+        self.note(here, Deed::Free, block, bytes, false);
+        let numbers = self.sharing.numbers(block, bytes).map(|(_, number)| number);
+        self.accesses.freed(numbers, &self.model.kinds);
     }
 
     /// A synchronization object is used, made or destroyed: an access to it, of a kind.
-    pub(super) fn used(&mut self, here: Here, deed: Deed, object: Addr, sharing: &Sharing) {
-        self.note(here, deed, object, 1, sharing, false);
+    pub(super) fn used(&mut self, here: Here, deed: Deed, object: Addr) {
+        self.note(here, deed, object, 1, false);
     }
 
-    pub(super) fn atomic(&mut self, here: Here, atomic: &Atomic, sharing: &Sharing) {
+    pub(super) fn atomic(&mut self, here: Here, atomic: &Atomic) {
         let (thread, addr) = (here.thread, atomic.addr);
         let reads = atomic.action != AtomicAction::Store;
         let writes = !matches!(atomic.action, AtomicAction::Load | AtomicAction::Miss);
@@ -65,9 +67,9 @@ impl Scan {
             Meaning::Release => self.release(thread, lock),
             Meaning::Nothing => {}
         }
-        if sharing.number(addr.0 >> GRANULE_BITS).is_some() {
+        if self.sharing.number(addr.0 >> GRANULE_BITS).is_some() {
             let deed = if writes { Deed::AtomicWrite } else { Deed::AtomicRead };
-            self.note(here, deed, addr, u64::from(atomic.bytes), sharing, true);
+            self.note(here, deed, addr, u64::from(atomic.bytes), true);
         }
         if writes && !self.model.words.looks_like_lock(addr) {
             self.store(thread, atomic);
@@ -76,17 +78,10 @@ impl Scan {
 
     /// Puts an access where it belongs: into each of its granules that is shared, and, if it
     /// is `near`, to those before it.
-    fn note(
-        &mut self,
-        here: Here,
-        deed: Deed,
-        addr: Addr,
-        bytes: u64,
-        sharing: &Sharing,
-        near: bool,
-    ) {
+    fn note(&mut self, here: Here, deed: Deed, addr: Addr, bytes: u64, near: bool) {
         let bytes = bytes.clamp(1, u64::from(u32::MAX));
         let mut new = None;
+        let sharing = self.sharing;
         for granule in sharing.numbers(addr, bytes) {
             let new = *new.get_or_insert_with(|| self.recent(here, deed, addr, bytes));
             self.accesses.push(granule, &new, &self.threads[here.thread.0 as usize]);
@@ -102,16 +97,13 @@ impl Scan {
         let bytes = bytes.clamp(1, u64::from(u32::MAX)) as u32;
         let (moment, weak) = (self.model.order.now(thread), self.model.weak.now(thread));
         let state = &self.threads[thread.0 as usize];
-        let (at, locks, section) = (state.at(), state.locks(), state.section());
+        let (at, locks) = (state.at(), state.locks());
         let (kind, site) = self.model.kinds.number(&Kind { pc, thread, locks, bytes, deed });
-        Recent {
-            thread,
-            site,
-            addr,
-            bytes,
-            writes: deed.writes(),
-            occurrence: Occurrence { at, seq, moment, weak, section, kind },
+        let mark = Mark {
+            occurrence: Occurrence { at, seq, moment, weak, kind },
+            section: state.section(),
             activations: state.activations(),
-        }
+        };
+        Recent { mark, thread, site, addr, bytes, writes: deed.writes() }
     }
 }

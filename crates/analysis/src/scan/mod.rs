@@ -4,6 +4,7 @@
 //! means; what that does is in the files of their subjects: locks in `locking`, what tells
 //! threads of each other in `telling`, accesses to memory in `memory`.
 
+mod queue;
 mod locking;
 mod memory;
 mod telling;
@@ -15,20 +16,23 @@ use raddle_trace::record::Wake;
 use rustc_hash::FxHashSet;
 
 use self::locking::Nestings;
+use self::queue::{Granule, Queue, Queued};
 use self::telling::Tellings;
 use self::thread::Thread;
 use crate::accesses::Accesses;
 use crate::locks::Held;
 use crate::nearby::Nearby;
-use crate::sharing::Sharing;
+use crate::sharing::{Sharing, granules};
 use crate::skeleton::{Stretch, Sync, What};
 use crate::witness::{Deed, Witness};
 
 pub use crate::model::{Model, Nesting};
 
 /// Reads a trace.
-#[derive(Debug, Default)]
-pub struct Scan {
+#[derive(Debug)]
+pub struct Scan<'a> {
+    sharing: &'a Sharing,
+    queue: Queue,
     model: Model,
     accesses: Accesses,
     nearby: Nearby,
@@ -49,10 +53,56 @@ struct Here {
     seq: u64,
 }
 
-impl Scan {
+impl<'a> Scan<'a> {
+    /// A scan of the trace that this is the sharing of.
+    #[must_use]
+    pub fn new(sharing: &'a Sharing) -> Self {
+        Self {
+            sharing,
+            queue: Queue::default(),
+            model: Model::default(),
+            accesses: Accesses::default(),
+            nearby: Nearby::default(),
+            threads: Vec::new(),
+            running: None,
+            tellings: Tellings::default(),
+            nestings: Nestings::default(),
+            seen: FxHashSet::default(),
+            seq: 0,
+        }
+    }
+
     /// Takes the next event.
     #[inline]
-    pub fn push(&mut self, event: &Event, sharing: &Sharing) {
+    pub fn push(&mut self, event: &Event) {
+        let granule = match event.op {
+            Op::Read(access) | Op::Write(access) => match granules(access.addr, access.bytes) {
+                (first, last) if first == last => {
+                    self.sharing.number(first).map_or(Granule::Own, Granule::Shared)
+                }
+                _ => Granule::Several,
+            },
+            _ => Granule::Several,
+        };
+        self.queue.push(event, granule);
+        if self.queue.is_full() {
+            self.take_in_all();
+        }
+    }
+
+    /// Takes in all that was collected.
+    fn take_in_all(&mut self) {
+        let mut queue = std::mem::take(&mut self.queue);
+        self.accesses.touch(&queue.shared);
+        queue.shared.clear();
+        for Queued { event, granule } in queue.events.drain(..) {
+            self.take_in(&event, granule);
+        }
+        self.queue = queue;
+    }
+
+    #[inline]
+    fn take_in(&mut self, event: &Event, granule: Granule) {
         let Event { thread, pc, op } = *event;
         let here = Here { thread, pc, seq: self.seq };
         self.seq += 1;
@@ -65,22 +115,22 @@ impl Scan {
         }
         self.model.n_events += 1;
         match op {
-            Op::Read(access) => self.access(here, Deed::Read, &access, sharing),
-            Op::Write(access) => self.access(here, Deed::Write, &access, sharing),
+            Op::Read(access) => self.access(here, Deed::Read, &access, granule),
+            Op::Write(access) => self.access(here, Deed::Write, &access, granule),
             Op::Enter { .. } => self.threads[thread.0 as usize].enter(),
             Op::Leave => self.threads[thread.0 as usize].leave(),
             Op::Step => {
                 self.model.n_events -= 1;
                 self.threads[thread.0 as usize].steps += 1;
             }
-            _ => self.push_rare(here, &op, sharing),
+            _ => self.take_in_rare(here, &op),
         }
     }
 
-    fn push_rare(&mut self, here: Here, op: &Op, sharing: &Sharing) {
+    fn take_in_rare(&mut self, here: Here, op: &Op) {
         let thread = here.thread;
         match *op {
-            Op::Atomic(atomic) => self.atomic(here, &atomic, sharing),
+            Op::Atomic(atomic) => self.atomic(here, &atomic),
             Op::Repeats { n } => {
                 self.model.n_events -= 1;
                 self.repeats(thread, n);
@@ -94,21 +144,21 @@ impl Scan {
             Op::End => self.end(thread),
             Op::Join(child) => self.join(thread, child),
             Op::Acquire(lock) => {
-                self.used(here, Deed::Acquire, lock.lock, sharing);
+                self.used(here, Deed::Acquire, lock.lock);
                 self.acquire(here, Held { lock: lock.lock, shared: lock.shared });
             }
             Op::Release(lock) => {
                 self.release(thread, Held { lock: lock.lock, shared: lock.shared });
             }
-            Op::Init { object, .. } => self.used(here, Deed::Init, object, sharing),
-            Op::Destroy { object, .. } => self.used(here, Deed::Destroy, object, sharing),
+            Op::Init { object, .. } => self.used(here, Deed::Init, object),
+            Op::Destroy { object, .. } => self.used(here, Deed::Destroy, object),
             Op::CondWait { cond, .. } => {
-                self.used(here, Deed::Wait, cond, sharing);
+                self.used(here, Deed::Wait, cond);
                 self.waits(here, Deed::Wait, cond);
             }
             Op::CondWake { cond, how: Wake::Woken, by } => self.woken(thread, cond, by),
             Op::CondSignal { cond, .. } | Op::CondBroadcast { cond, .. } => {
-                self.used(here, Deed::Signal, cond, sharing);
+                self.used(here, Deed::Signal, cond);
                 self.waits(here, Deed::Signal, cond);
                 self.signal(thread, cond);
             }
@@ -123,15 +173,15 @@ impl Scan {
                 self.signal(thread, futex);
             }
             Op::SemPost(semaphore) => {
-                self.used(here, Deed::Signal, semaphore, sharing);
+                self.used(here, Deed::Signal, semaphore);
                 self.post(thread, semaphore);
             }
             Op::SemWait { semaphore, .. } => {
-                self.used(here, Deed::Wait, semaphore, sharing);
+                self.used(here, Deed::Wait, semaphore);
                 self.lower(thread, semaphore);
             }
             Op::BarrierEnter(barrier) => {
-                self.used(here, Deed::Wait, barrier, sharing);
+                self.used(here, Deed::Wait, barrier);
                 self.arrive(thread, barrier);
             }
             Op::BarrierLeave(barrier) => self.pass(thread, barrier),
@@ -143,10 +193,10 @@ impl Scan {
             Op::OncePass(control) | Op::After(control) => self.take_at(thread, control),
             Op::Before(at) => self.give_at(thread, at),
             Op::Alloc { block, bytes } => {
-                let numbers = sharing.numbers(block, bytes).map(|(_, number)| number);
+                let numbers = self.sharing.numbers(block, bytes).map(|(_, number)| number);
                 self.accesses.renew(numbers, &self.model.kinds);
             }
-            Op::Free { block, bytes } => self.free(here, block, bytes, sharing),
+            Op::Free { block, bytes } => self.free(here, block, bytes),
             Op::UnitBegin(_) => self.threads[thread.0 as usize].mark(),
             Op::UnitEnd(_) => self.threads[thread.0 as usize].unmark(),
             _ => {}
@@ -156,6 +206,7 @@ impl Scan {
     /// What was read. Call it when the trace has ended.
     #[must_use]
     pub fn finish(mut self) -> Model {
+        self.take_in_all();
         if let Some((thread, from)) = self.running.take() {
             self.stretch(thread, from, Pc(0));
         }
@@ -203,8 +254,8 @@ impl Scan {
         let Here { thread, pc, seq } = here;
         let (moment, weak) = (self.model.order.now(thread), self.model.weak.now(thread));
         let state = &self.threads[thread.0 as usize];
-        let (at, locks, section) = (state.at(), state.locks(), state.section());
-        Witness { thread, pc, deed, addr, bytes: 1, at, seq, moment, weak, locks, section }
+        let (at, locks) = (state.at(), state.locks());
+        Witness { thread, pc, deed, addr, bytes: 1, at, seq, moment, weak, locks }
     }
 }
 
@@ -218,8 +269,8 @@ pub(crate) mod tests {
         let notation = notation::parse(text);
         let mut sharing = Sharing::default();
         notation.events.iter().for_each(|event| sharing.push(event));
-        let mut scan = Scan::default();
-        notation.events.iter().for_each(|event| scan.push(event, &sharing));
+        let mut scan = Scan::new(&sharing);
+        notation.events.iter().for_each(|event| scan.push(event));
         (notation, scan.finish())
     }
 

@@ -51,7 +51,7 @@ struct Stored {
     weak: Gift,
 }
 
-impl Scan {
+impl Scan<'_> {
     #[cold]
     pub(super) fn begin(&mut self, thread: ThreadId) {
         self.thread(thread).begun = true;

@@ -4,7 +4,7 @@ use raddle_trace::id::{Addr, Pc};
 
 use crate::accesses::{Past, Unit};
 use crate::locks::{Held, LockSet, LockSets};
-use crate::recent::Recent;
+use crate::recent::Mark;
 use crate::witness::Witness;
 
 /// See the module.
@@ -144,9 +144,9 @@ impl Thread {
 
 impl Past for Thread {
     #[inline]
-    fn unit(&self, before: &Recent) -> Unit {
+    fn unit(&self, before: &Mark) -> Unit {
         let [own, caller] = before.activations;
-        if before.occurrence.section != 0 && before.occurrence.section == self.section {
+        if before.section != 0 && before.section == self.section {
             Unit::Section
         } else if own == 0 && self.stack.is_empty() || self.is_active(own) {
             Unit::Activation
@@ -160,7 +160,7 @@ impl Past for Thread {
     /// A lock that was taken before and is still held was held all the time, or it would
     /// have been taken anew.
     #[inline]
-    fn kept(&self, before: &Recent) -> LockSet {
+    fn kept(&self, before: &Mark) -> LockSet {
         let kept = self.held.iter().rev().find(|held| held.taken.seq <= before.occurrence.seq);
         kept.map_or(LockSet::NONE, |held| held.upto)
     }

@@ -44,11 +44,11 @@ pub(crate) fn base(team: &Team, plan: &Plan, path: &Path, patterns: &[Pattern]) 
 /// Reads a trace: once for what is shared, and once for everything else.
 pub(crate) fn read(trace: &Trace) -> Result<(Model, Observed, u64)> {
     let sharing = sharing(trace)?;
-    let mut scan = Scan::default();
+    let mut scan = Scan::new(&sharing);
     let mut observed = Observed::default();
     for event in trace.events() {
         let event: Event = event?;
-        scan.push(&event, &sharing);
+        scan.push(&event);
         observed.push(&event, &sharing);
     }
     Ok((scan.finish(), observed, sharing.n_shared()))
@@ -57,9 +57,9 @@ pub(crate) fn read(trace: &Trace) -> Result<(Model, Observed, u64)> {
 /// Reads a trace for what it implies, and not for what was seen.
 pub(crate) fn model(trace: &Trace) -> Result<Model> {
     let sharing = sharing(trace)?;
-    let mut scan = Scan::default();
+    let mut scan = Scan::new(&sharing);
     for event in trace.events() {
-        scan.push(&event?, &sharing);
+        scan.push(&event?);
     }
     Ok(scan.finish())
 }
