@@ -138,7 +138,8 @@ pub struct Cell {
     pub doubles: Vec<Double>,
 }
 
-/// A cell while its accesses come in. What is searched is apart from what is found.
+/// A cell while its accesses come in. What is searched is apart from what is found, and what
+/// is written each time from what is written once: the fewer pages are in use, the better.
 #[derive(Debug, Default)]
 struct Open {
     granule: u64,
@@ -146,22 +147,18 @@ struct Open {
     threads: Vec<Lasts>,
     /// The [`single_key`] of each single.
     single_keys: Tags<u32>,
-    singles: Vec<OpenSingle>,
+    single_lasts: Vec<Mark>,
+    single_firsts: Vec<(Addr, Occurrence)>,
     /// The [`double_key`] of each double.
     double_keys: Tags<u16>,
-    doubles: Vec<OpenDouble>,
-}
-
-#[derive(Debug)]
-struct OpenSingle {
-    last: Mark,
-    addr: Addr,
-    first: Occurrence,
+    double_lasts: Vec<Pair>,
+    double_firsts: Vec<OpenDouble>,
+    /// There are singles of one kind at several addresses.
+    has_alike: bool,
 }
 
 #[derive(Debug)]
 struct OpenDouble {
-    last: Pair,
     first: Pair,
     /// The numbers of its singles, the first time and the last.
     of: [[u8; 2]; 2],
@@ -241,7 +238,7 @@ impl Accesses {
         };
         let mut sum = 0;
         for &(number, _) in accesses {
-            sum += open(number).map_or(0, |open| open.granule as usize + open.doubles.len());
+            sum += open(number).map_or(0, |open| open.granule as usize + open.double_lasts.len());
         }
         black_box(sum);
         for &(number, _) in accesses {
@@ -257,8 +254,8 @@ impl Accesses {
                 continue;
             };
             for last in [lasts.read, lasts.write] {
-                let single = open.singles.get(usize::from(last));
-                sum += single.map_or(0, |single| single.last.section as usize);
+                let last = open.single_lasts.get(usize::from(last));
+                sum += last.map_or(0, |last| last.section as usize);
             }
         }
         black_box(sum);
@@ -281,13 +278,14 @@ impl Accesses {
         let single = open.single(new);
         match single {
             Some(single) => {
-                let alike = open.first_alike(single, new.mark.occurrence.kind);
+                let kind = new.mark.occurrence.kind;
+                let alike = if open.has_alike { open.first_alike(single, kind) } else { single };
                 for before in [read, write] {
                     if before != NONE && !open.note_double([before, single], alike, new, past) {
                         self.n_dropped += 1;
                     }
                 }
-                open.singles[usize::from(single)].last = new.mark;
+                open.single_lasts[usize::from(single)] = new.mark;
             }
             None => self.n_dropped += 1,
         }
@@ -357,7 +355,7 @@ impl Accesses {
     }
 
     fn close(&mut self, open: &Open, kinds: &Kinds) {
-        let singles = || open.singles.iter().map(|single| kinds.kind(single.first.kind));
+        let singles = || open.single_firsts.iter().map(|(_, first)| kinds.kind(first.kind));
         let Some(one) = singles().next() else { return };
         if singles().all(|kind| kind.thread == one.thread)
             || !singles().any(|kind| kind.deed.writes())
@@ -368,7 +366,7 @@ impl Accesses {
         for kind in singles() {
             (kind.pc, kind.deed, kind.thread, kind.locks).hash(&mut hasher);
         }
-        for double in &open.doubles {
+        for double in &open.double_firsts {
             let [one, two] = double.first.kinds().map(|kind| kinds.kind(kind));
             (one.pc, two.pc, one.thread).hash(&mut hasher);
         }
@@ -387,19 +385,21 @@ impl Open {
         let kind = new.mark.occurrence.kind;
         let key = single_key(self.granule, kind, new.addr);
         let is = |at: usize| {
-            let OpenSingle { addr, first, .. } = &self.singles[at];
-            key & ELSEWHERE != ELSEWHERE || (*addr, first.kind) == (new.addr, kind)
+            let (addr, first) = &self.single_firsts[at];
+            (*addr, first.kind) == (new.addr, kind)
         };
-        if let Some(at) = self.single_keys.find(key, is) {
+        let exact = key & ELSEWHERE != ELSEWHERE;
+        if let Some(at) = self.single_keys.find(key, |at| exact || is(at)) {
             return Some(at as u8);
         }
-        let at = self.singles.len();
+        let at = self.single_lasts.len();
         if at == KINDS_MAX {
             return None;
         }
+        self.has_alike |= self.first_alike(at as u8, kind) != at as u8;
         self.single_keys.push(key);
-        let first = new.mark.occurrence;
-        self.singles.push(OpenSingle { last: new.mark, addr: new.addr, first });
+        self.single_lasts.push(new.mark);
+        self.single_firsts.push((new.addr, new.mark.occurrence));
         Some(at as u8)
     }
 
@@ -412,23 +412,25 @@ impl Open {
 
     #[inline]
     fn note_double(&mut self, of: [u8; 2], alike: u8, new: &Recent, past: &impl Past) -> bool {
-        let before = &self.singles[usize::from(of[0])].last;
+        let before = &self.single_lasts[usize::from(of[0])];
         let key = double_key(of[0], alike, before.section == new.mark.section);
         let known = self.double_keys.find(key, |_| true);
-        if known.is_none() && self.doubles.len() == KINDS_MAX {
+        if known.is_none() && self.double_lasts.len() == KINDS_MAX {
             return false;
         }
         let pair = Pair::new(&before.occurrence, &new.mark.occurrence, past.kept(before));
         match known {
             Some(at) => {
-                let double = &mut self.doubles[at];
-                double.last = pair;
-                double.of[1] = of;
+                self.double_lasts[at] = pair;
+                if self.has_alike {
+                    self.double_firsts[at].of[1] = of;
+                }
             }
             None => {
                 let unit = past.unit(before);
                 self.double_keys.push(key);
-                self.doubles.push(OpenDouble { last: pair, first: pair, of: [of, of], unit });
+                self.double_lasts.push(pair);
+                self.double_firsts.push(OpenDouble { first: pair, of: [of, of], unit });
             }
         }
         true
@@ -436,15 +438,15 @@ impl Open {
 
     /// What remains of it.
     fn cell(&self) -> Cell {
-        let singles = self.singles.iter().map(|&OpenSingle { addr, first, ref last }| Single {
-            addr,
-            first,
-            last: last.occurrence,
-        });
-        let doubles = self.doubles.iter().map(|&OpenDouble { last, first, of, unit }| Double {
+        let singles = self.single_firsts.iter().zip(&self.single_lasts);
+        let singles =
+            singles.map(|(&(addr, first), last)| Single { addr, first, last: last.occurrence });
+        let addr = |single: u8| self.single_firsts[usize::from(single)].0;
+        let doubles = self.double_firsts.iter().zip(&self.double_lasts);
+        let doubles = doubles.map(|(&OpenDouble { first, of, unit }, &last)| Double {
             first,
             last,
-            addrs: of.map(|of| of.map(|single| self.singles[usize::from(single)].addr)),
+            addrs: of.map(|of| of.map(addr)),
             unit,
         });
         Cell { singles: singles.collect(), doubles: doubles.collect() }
@@ -454,8 +456,11 @@ impl Open {
     fn clear(&mut self) {
         self.threads.clear();
         self.single_keys.clear();
-        self.singles.clear();
+        self.single_lasts.clear();
+        self.single_firsts.clear();
         self.double_keys.clear();
-        self.doubles.clear();
+        self.double_lasts.clear();
+        self.double_firsts.clear();
+        self.has_alike = false;
     }
 }

@@ -1,5 +1,7 @@
 //! What is known of a run when its trace has been read.
 
+use std::sync::OnceLock;
+
 use crate::accesses::Cell;
 use crate::kinds::Kinds;
 use crate::lock_words::LockWords;
@@ -7,6 +9,7 @@ use crate::locks::{LockSet, LockSets};
 use crate::nearby::Couple;
 use crate::order::Clocks;
 use crate::skeleton::Skeleton;
+use crate::weave::Starts;
 use crate::witness::Witness;
 
 /// See the module.
@@ -38,6 +41,8 @@ pub struct Model {
     pub n_events: u64,
     /// Accesses that found no room.
     pub n_dropped: u64,
+    /// Where schedules begin, once one is asked for.
+    pub(crate) starts: OnceLock<Starts>,
 }
 
 /// A lock is taken while another is held.

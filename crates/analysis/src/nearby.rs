@@ -38,8 +38,8 @@ pub struct Couple {
 pub(crate) struct Nearby {
     /// By thread.
     windows: Vec<Window>,
-    by_sites: FxHashMap<(Site, Site), u32>,
-    places: Vec<Places>,
+    places: FxHashMap<(Site, Site), Places>,
+    rows: Rows,
 }
 
 /// A thread's last accesses.
@@ -73,22 +73,31 @@ impl Window {
     }
 }
 
-/// Couples of two sites, in the parts that are used together.
-#[derive(Debug, Default)]
+/// Where the couples of two sites are: a row of [`Rows`].
+#[derive(Clone, Copy, Debug)]
 struct Places {
-    /// Of each of the couples: what is searched, so it is small.
-    /// invariant: as many as there are couples, then zeros.
+    row: u32,
+    n: u8,
+    /// Of each of the couples: what is searched, so that most that are not there are not
+    /// looked for elsewhere.
     tags: [u16; PLACES_MAX],
+}
+
+/// Couples, in rows of [`PLACES_MAX`], in the parts that are used together.
+#[derive(Debug, Default)]
+struct Rows {
+    n: u32,
     addrs: Vec<[Addr; 2]>,
     lasts: Vec<Pair>,
-    firsts: Vec<(Pair, Unit)>,
+    /// None where there is no couple.
+    firsts: Vec<Option<(Pair, Unit)>>,
 }
 
 impl Nearby {
     /// Takes an access to shared memory.
     #[inline]
     pub(crate) fn push(&mut self, new: &Recent, past: &impl Past) {
-        let Self { windows, by_sites, places } = self;
+        let Self { windows, places, rows } = self;
         let window = window(windows, new.thread);
         let full = places.len() >= SITES_MAX;
         for old in window.iter() {
@@ -96,16 +105,13 @@ impl Nearby {
                 continue;
             }
             let key = (old.site, new.site);
-            let at = if full {
-                let Some(at) = by_sites.get(&key) else { continue };
-                *at
+            let places = if full {
+                let Some(places) = places.get_mut(&key) else { continue };
+                places
             } else {
-                *by_sites.entry(key).or_insert_with(|| {
-                    places.push(Places::default());
-                    places.len() as u32 - 1
-                })
+                places.entry(key).or_insert_with(|| rows.add())
             };
-            places[at as usize].note(old, new, past);
+            places.note(rows, old, new, past);
         }
         window.push(new);
     }
@@ -113,7 +119,7 @@ impl Nearby {
     /// All couples, in an order that is the same every time.
     #[must_use]
     pub(crate) fn finish(self) -> Vec<Couple> {
-        let mut couples: Vec<_> = self.places.iter().flat_map(Places::couples).collect();
+        let mut couples = self.rows.couples();
         couples.sort_unstable_by_key(|couple| {
             let [one, two] = couple.first.seqs();
             (two, one)
@@ -132,12 +138,12 @@ fn window(windows: &mut Vec<Window>, thread: ThreadId) -> &mut Window {
 
 impl Places {
     #[inline]
-    fn note(&mut self, old: &Recent, new: &Recent, past: &impl Past) {
+    fn note(&mut self, rows: &mut Rows, old: &Recent, new: &Recent, past: &impl Past) {
         let addrs: [Addr; 2] = [old.addr, new.addr];
         let tag = mix(old.addr.0, new.addr.0);
-        let n = self.addrs.len();
+        let (n, row) = (usize::from(self.n), self.row as usize * PLACES_MAX);
         let any = self.tags.iter().fold(false, |any, &other| any | (other == tag));
-        let is = |at: &usize| self.tags[*at] == tag && self.addrs[*at] == addrs;
+        let is = |at: &usize| self.tags[*at] == tag && rows.addrs[row + at] == addrs;
         let known = if any { (0..n).find(is) } else { None };
         if known.is_none() && n == PLACES_MAX {
             return;
@@ -145,18 +151,41 @@ impl Places {
         let kept = past.kept(&old.mark);
         let pair = Pair::new(&old.mark.occurrence, &new.mark.occurrence, kept);
         match known {
-            Some(at) => self.lasts[at] = pair,
+            Some(at) => rows.lasts[row + at] = pair,
             None => {
                 self.tags[n] = tag;
-                self.addrs.push(addrs);
-                self.lasts.push(pair);
-                self.firsts.push((pair, past.unit(&old.mark)));
+                self.n += 1;
+                rows.put(row + n, addrs, pair, past.unit(&old.mark));
             }
         }
     }
+}
 
-    fn couples(&self) -> impl Iterator<Item = Couple> {
+impl Rows {
+    /// A new row.
+    fn add(&mut self) -> Places {
+        let row = self.n;
+        self.n += 1;
+        Places { row, n: 0, tags: [0; PLACES_MAX] }
+    }
+
+    #[inline(never)]
+    fn put(&mut self, at: usize, addrs: [Addr; 2], pair: Pair, unit: Unit) {
+        let end = self.n as usize * PLACES_MAX;
+        if self.addrs.len() < end {
+            self.addrs.resize(end, addrs);
+            self.lasts.resize(end, pair);
+            self.firsts.resize(end, None);
+        }
+        (self.addrs[at], self.lasts[at], self.firsts[at]) = (addrs, pair, Some((pair, unit)));
+    }
+
+    fn couples(&self) -> Vec<Couple> {
         let parts = self.addrs.iter().zip(&self.firsts).zip(&self.lasts);
-        parts.map(|((&addrs, &(first, unit)), &last)| Couple { first, last, addrs, unit })
+        let couples = parts.filter_map(|((&addrs, first), &last)| {
+            let (first, unit) = (*first)?;
+            Some(Couple { first, last, addrs, unit })
+        });
+        couples.collect()
     }
 }

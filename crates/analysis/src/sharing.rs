@@ -26,7 +26,7 @@ const N_RECENT: usize = 256;
 /// Who touches what.
 #[derive(Clone, Debug)]
 pub struct Sharing {
-    pages: Vec<Box<[Word; PAGE as usize]>>,
+    pages: Vec<[Word; PAGE as usize]>,
     by_number: FxHashMap<u64, u32>,
     /// Pages that were looked at, by the lower part of their number: number and place.
     recent: Box<[Cell<(u64, u32)>; N_RECENT]>,
@@ -148,7 +148,7 @@ impl Sharing {
     #[cold]
     fn add(&mut self, page: u64) -> usize {
         let place = self.pages.len();
-        self.pages.push(Box::new([Word::default(); PAGE as usize]));
+        self.pages.push([Word::default(); PAGE as usize]);
         self.by_number.insert(page, place as u32);
         place
     }
