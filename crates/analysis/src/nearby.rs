@@ -89,8 +89,8 @@ struct Rows {
     n: u32,
     addrs: Vec<[Addr; 2]>,
     lasts: Vec<Pair>,
-    /// None where there is no couple.
-    firsts: Vec<Option<(Pair, Unit)>>,
+    /// Of the couples that there are, as they came up: where, and the first time.
+    firsts: Vec<(u32, Unit, Pair)>,
 }
 
 impl Nearby {
@@ -175,17 +175,16 @@ impl Rows {
         if self.addrs.len() < end {
             self.addrs.resize(end, addrs);
             self.lasts.resize(end, pair);
-            self.firsts.resize(end, None);
         }
-        (self.addrs[at], self.lasts[at], self.firsts[at]) = (addrs, pair, Some((pair, unit)));
+        (self.addrs[at], self.lasts[at]) = (addrs, pair);
+        self.firsts.push((at as u32, unit, pair));
     }
 
     fn couples(&self) -> Vec<Couple> {
-        let parts = self.addrs.iter().zip(&self.firsts).zip(&self.lasts);
-        let couples = parts.filter_map(|((&addrs, first), &last)| {
-            let (first, unit) = (*first)?;
-            Some(Couple { first, last, addrs, unit })
-        });
-        couples.collect()
+        let couple = |&(at, unit, first): &(u32, Unit, Pair)| {
+            let (last, addrs) = (self.lasts[at as usize], self.addrs[at as usize]);
+            Couple { first, last, addrs, unit }
+        };
+        self.firsts.iter().map(couple).collect()
     }
 }
