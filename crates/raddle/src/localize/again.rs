@@ -81,13 +81,13 @@ impl Again {
     /// Accesses of a kind: of each thread the first and the last one.
     pub(crate) fn witnesses(&self, act: Act) -> Vec<Witness> {
         let Some(pc) = pc(self.trace.run(), act.site) else { return Vec::new() };
+        let kinds = &self.model.kinds;
         let singles = self.model.cells.iter().flat_map(|cell| &cell.singles);
         let mut all: Vec<_> = singles
-            .flat_map(|single| [&single.first, &single.last])
-            .chain(&self.model.waits)
-            .chain(&self.model.signals)
+            .flat_map(|one| [&one.first, &one.last].map(|when| kinds.witness(one.addr, when)))
+            .chain(self.model.waits.iter().copied())
+            .chain(self.model.signals.iter().copied())
             .filter(|witness| witness.pc == pc && witness.deed == act.deed)
-            .copied()
             .collect();
         all.sort_by_key(|witness| witness.seq);
         all.dedup_by_key(|witness| witness.seq);
