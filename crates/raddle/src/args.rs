@@ -91,6 +91,9 @@ pub(crate) struct LocalizeArgs {
     /// Compare so many failing runs [default: all]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) failed: Option<u64>,
+    /// Compare so many passing runs [default: all]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) passed: Option<u64>,
     /// At most so long
     #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
     pub(crate) time: f64,

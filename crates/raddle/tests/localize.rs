@@ -41,7 +41,6 @@ type Lines = BTreeSet<u64>;
 /// A program with what its first lines and its marks say.
 struct Program {
     name: String,
-    path: PathBuf,
     /// Procedure and level.
     procedure: Option<String>,
     /// By group: head and tail of each pair.
@@ -96,7 +95,6 @@ fn program(path: &Path) -> Program {
     };
     Program {
         name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        path: path.to_owned(),
         procedure: directive("Localize"),
         pairs,
         patterns: (1..).zip(patterns).map(|(at, name)| (name.to_owned(), falcon(at))).collect(),

@@ -191,6 +191,8 @@ fn hopeless(done: &Done, args: &LocalizeArgs) -> Option<Exit> {
 fn compare(args: &LocalizeArgs, samples: &[Sample], team: Option<&Team>) -> Result<Vec<Group>> {
     let (failed, passed): (Vec<&Sample>, Vec<&Sample>) =
         samples.iter().partition(|sample| sample.failure.is_some());
+    let n_passed = args.passed.map_or(usize::MAX, |n| n as usize).min(passed.len());
+    let passed = &passed[..n_passed];
     let mut by_failure: BTreeMap<&str, (&Fail, Vec<&Sample>)> = BTreeMap::new();
     for sample in failed {
         if let Some(failure) = &sample.failure {
@@ -228,7 +230,7 @@ fn compare(args: &LocalizeArgs, samples: &[Sample], team: Option<&Team>) -> Resu
             let acts = suspect.pairs.iter().flat_map(|pair| [pair.head, pair.tail]);
             place.of(&acts.collect::<Vec<_>>())
         });
-        let case = Case { args, team, failed: &failed, passed: &passed };
+        let case = Case { args, team, failed: &failed, passed };
         groups.push(case.group(failure, first, ranked, suspects)?);
     }
     Ok(groups)
