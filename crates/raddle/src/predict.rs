@@ -32,6 +32,7 @@ pub(crate) fn predict(args: &PredictArgs) -> Result<Exit> {
             variable: Finding::variables(&accesses),
             accesses,
             verdict: "untested",
+            why: None,
             failure: None,
             clip: None,
             n_switches: 0,

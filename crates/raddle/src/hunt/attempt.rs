@@ -6,7 +6,7 @@ use raddle_analysis::scan::Model;
 use raddle_analysis::skeleton::Stretch;
 use raddle_analysis::weave::{Hold, weave};
 use raddle_trace::control::Policy;
-use raddle_trace::id::{Pc, Site};
+use raddle_trace::id::{Pc, Site, ThreadId};
 use raddle_trace::run::Run;
 use raddle_trace::schedule::{Schedule, Step};
 use raddle_trial::verdict::Verdict;
@@ -32,8 +32,9 @@ pub(crate) enum Attempt {
     },
     /// It happened, and nothing came of it.
     Benign,
-    /// No schedule could be followed to its end.
-    Infeasible,
+    /// No schedule could be followed to its end: who left the last one, and where; none if there
+    /// was none to follow.
+    Infeasible(Option<(ThreadId, Pc)>),
 }
 
 /// Tries to make an anomaly of a base run happen.
@@ -46,12 +47,15 @@ pub(crate) fn attempt(
     // Where a thread waits decides what it has seen; for these that makes two anomalies of one.
     let wanted = if anomaly.kind == AnomalyKind::Order { 2 } else { 1 };
     let mut n_feasible = 0;
+    let mut left = None;
     for (way, schedule) in schedules(&base.model, anomaly, &base.execution.run) {
         for after in AFTER {
             let order = Order::Follow { schedule: schedule.clone(), strict: false, after };
             let plan = Plan { order, cpu, ..base.plan.clone() };
             let judged = team.execute(&plan, Delivery::Schedule)?;
-            let followed = judged.execution.outcome.left.is_none();
+            let departed = judged.execution.outcome.left.as_ref();
+            let followed = departed.is_none();
+            left = departed.map(|at| (at.thread, at.pc)).or(left);
             match judged.verdict {
                 Verdict::Fail(_) => {
                     let (judged, alone) = (Box::new(judged), after == Policy::Rr);
@@ -66,7 +70,7 @@ pub(crate) fn attempt(
             break;
         }
     }
-    Ok(if n_feasible > 0 { Attempt::Benign } else { Attempt::Infeasible })
+    Ok(if n_feasible > 0 { Attempt::Benign } else { Attempt::Infeasible(left) })
 }
 
 /// How threads go on behind the anomaly: one by one, and mixed, since some damage shows

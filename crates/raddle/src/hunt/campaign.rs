@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::Result;
 use raddle_analysis::anomaly::Identity;
 use raddle_analysis::pattern::Pattern;
+use raddle_trace::id::{Pc, ThreadId};
 use raddle_trial::verdict::Verdict;
 use raddle_trial::{Delivery, End, Order, Plan};
 use rustc_hash::FxHashSet;
@@ -96,8 +97,18 @@ pub(crate) struct Tally {
     pub(crate) explored: usize,
     pub(crate) failed: usize,
     pub(crate) bases: usize,
-    /// Anomalies that happened without harm, or could not be made to: base, number, verdict.
-    pub(crate) harmless: Vec<(usize, usize, &'static str)>,
+    /// Anomalies that happened without harm, or could not be made to.
+    pub(crate) harmless: Vec<Harmless>,
+}
+
+/// An anomaly that did no harm.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Harmless {
+    pub(crate) base: usize,
+    pub(crate) anomaly: usize,
+    pub(crate) verdict: &'static str,
+    /// Who left the schedule, and where.
+    pub(crate) left: Option<(ThreadId, Pc)>,
 }
 
 impl<'a> Campaign<'a> {
@@ -170,6 +181,7 @@ impl<'a> Campaign<'a> {
             attempt(self.team, base, &base.anomalies[anomaly], cpu)
         })?;
         for (&(_, base, anomaly), result) in batch.iter().zip(results) {
+            let harmless = |verdict, left| Harmless { base, anomaly, verdict, left };
             match result {
                 Some(Attempt::Failing { judged, followed, alone, way }) => {
                     self.tally.failing += 1;
@@ -180,13 +192,13 @@ impl<'a> Campaign<'a> {
                 }
                 Some(Attempt::Benign) => {
                     self.tally.feasible += 1;
-                    self.tally.harmless.push((base, anomaly, "benign"));
+                    self.tally.harmless.push(harmless("benign", None));
                 }
-                Some(Attempt::Infeasible) => {
+                Some(Attempt::Infeasible(left)) => {
                     self.tally.infeasible += 1;
-                    self.tally.harmless.push((base, anomaly, "infeasible"));
+                    self.tally.harmless.push(harmless("infeasible", left));
                 }
-                None => self.tally.harmless.push((base, anomaly, "untested")),
+                None => self.tally.harmless.push(harmless("untested", None)),
             }
         }
         Ok(!batch.is_empty())

@@ -20,7 +20,7 @@ use raddle_trial::verdict::{Failure, FailureKind, Verdict};
 use raddle_trial::{Delivery, Execution, Order, Plan};
 
 use super::base;
-use super::campaign::{Campaign, EVENTS_CHEAP, Fault, Hit, Source};
+use super::campaign::{Campaign, EVENTS_CHEAP, Fault, Harmless, Hit, Source};
 use super::cause::{Cause, cause};
 use super::census::Census;
 use super::finding::{self, Finding, Told};
@@ -56,25 +56,36 @@ fn harmless(
     findings: &mut Vec<Finding>,
 ) -> Result<()> {
     let room = context.findings_max.saturating_sub(findings.len());
-    let mut by_base: BTreeMap<usize, Vec<(usize, &'static str)>> = BTreeMap::new();
-    for &(base, number, verdict) in campaign.tally.harmless.iter().take(room) {
-        by_base.entry(base).or_default().push((number, verdict));
+    let mut by_base: BTreeMap<usize, Vec<&Harmless>> = BTreeMap::new();
+    for harmless in campaign.tally.harmless.iter().take(room) {
+        by_base.entry(harmless.base).or_default().push(harmless);
     }
-    for (base, anomalies) in by_base {
+    for (base, all) in by_base {
         let base = &campaign.bases[base];
-        let events: Vec<_> = anomalies
+        let namer = Namer::new(&base.execution.run);
+        let anomaly = |harmless: &Harmless| &base.anomalies[harmless.anomaly];
+        let events: Vec<_> = all
             .iter()
-            .map(|&(number, _)| finding::of_anomaly(&base.model, &base.anomalies[number].ways[0]))
+            .map(|harmless| finding::of_anomaly(&base.model, &anomaly(harmless).ways[0]))
             .collect();
         let named = finding::all_named(&Trace::open(&base.path)?, &events);
-        for ((number, verdict), accesses) in anomalies.into_iter().zip(named) {
-            let anomaly = &base.anomalies[number];
+        for (harmless, accesses) in all.into_iter().zip(named) {
+            let anomaly = anomaly(harmless);
+            let why = match (harmless.verdict, harmless.left) {
+                ("infeasible", Some((thread, pc))) => {
+                    let place = namer.own_site(pc, None);
+                    Some(format!("{} went another way at {place}", namer.thread(thread)))
+                }
+                ("infeasible", None) => Some("no order of the other events allows it".to_owned()),
+                _ => None,
+            };
             findings.push(Finding {
                 kind: anomaly.kind.as_str(),
                 pattern: anomaly.pattern.clone(),
                 variable: Finding::variables(&accesses),
                 accesses,
-                verdict,
+                verdict: harmless.verdict,
+                why,
                 failure: None,
                 clip: None,
                 n_switches: 0,
@@ -214,6 +225,7 @@ fn of_fault(
         variable: Finding::variables(&accesses),
         accesses,
         verdict: "failing",
+        why: None,
         failure: Some(told),
         clip: None,
         n_switches: schedule.n_runs().saturating_sub(1),

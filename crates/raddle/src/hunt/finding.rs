@@ -26,6 +26,8 @@ pub(crate) struct Finding {
     pub(crate) variable: Option<String>,
     pub(crate) accesses: Vec<Access>,
     pub(crate) verdict: &'static str,
+    /// Why it is infeasible.
+    pub(crate) why: Option<String>,
     pub(crate) failure: Option<Told>,
     pub(crate) clip: Option<PathBuf>,
     /// Context switches of the run that shows it.
@@ -273,6 +275,7 @@ impl Finding {
             "variable": self.variable,
             "accesses": accesses,
             "verdict": self.verdict,
+            "why": self.why,
             "failure": failure,
             "clip": self.clip,
             "switches": self.n_switches,

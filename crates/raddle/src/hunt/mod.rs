@@ -150,6 +150,7 @@ fn hopeless(first: &Base, args: &HuntArgs) -> Result<Option<Exit>> {
             variable: None,
             accesses: Vec::new(),
             verdict: "failing",
+            why: None,
             failure: Some(failure),
             clip: None,
             n_switches: 0,
