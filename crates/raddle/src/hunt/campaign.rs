@@ -23,6 +23,7 @@ use tempfile::TempDir;
 use super::attempt::{Attempt, attempt};
 use super::base::{Base, base};
 use super::census::Census;
+use super::conclude::Context;
 use super::failure::Signature;
 use super::team::{Judged, Team};
 
@@ -41,6 +42,7 @@ const HITS_MAX: usize = 12;
 pub(crate) struct Campaign<'a> {
     pub(crate) team: &'a Team,
     pub(crate) settings: &'a Settings,
+    context: &'a Context<'a>,
     directory: TempDir,
     pub(crate) bases: Vec<Arc<Base>>,
     /// Anomalies that were not tried yet: rank, base, number.
@@ -112,10 +114,15 @@ pub(crate) struct Harmless {
 }
 
 impl<'a> Campaign<'a> {
-    pub(crate) fn new(team: &'a Team, settings: &'a Settings) -> Result<Self> {
+    pub(crate) fn new(
+        team: &'a Team,
+        settings: &'a Settings,
+        context: &'a Context<'a>,
+    ) -> Result<Self> {
         Ok(Self {
             team,
             settings,
+            context,
             directory: TempDir::with_prefix("raddle-hunt-")?,
             bases: Vec::new(),
             queue: Vec::new(),
@@ -145,7 +152,7 @@ impl<'a> Campaign<'a> {
         self.team.set_timeout(longest);
         let cheap = first.model.n_events <= EVENTS_CHEAP;
         let n_steps = first.execution.outcome.n_steps;
-        self.add_base(first);
+        self.add_base(first)?;
         let (mut idle, mut round) = (0, 0);
         let mut found_at = None;
         while !self.team.is_over() && idle < IDLE_MAX {
@@ -188,7 +195,7 @@ impl<'a> Campaign<'a> {
                     self.tally.feasible += usize::from(followed);
                     let source = Some(Source { base, anomaly, way, followed, alone });
                     let plan = self.bases[base].plan.clone();
-                    self.fault(Hit { judged: *judged, plan, source });
+                    self.fault(Hit { judged: *judged, plan, source })?;
                 }
                 Some(Attempt::Benign) => {
                     self.tally.feasible += 1;
@@ -227,7 +234,7 @@ impl<'a> Campaign<'a> {
         })?;
         let mut new = false;
         for base in bases.into_iter().flatten() {
-            new |= self.add_base(base);
+            new |= self.add_base(base)?;
         }
         let tried = self.team.all(&plans[n_recorded..], |plan, cpu| {
             self.team.execute(&Plan { cpu, ..plan.clone() }, Delivery::Schedule)
@@ -236,14 +243,14 @@ impl<'a> Campaign<'a> {
             if let Some(judged) = judged
                 && matches!(judged.verdict, Verdict::Fail(_))
             {
-                self.fault(Hit { judged, plan: plan.clone(), source: None });
+                self.fault(Hit { judged, plan: plan.clone(), source: None })?;
             }
         }
         Ok(new)
     }
 
     /// Takes in a base run. Whether it showed anything new.
-    fn add_base(&mut self, mut base: Base) -> bool {
+    fn add_base(&mut self, mut base: Base) -> Result<bool> {
         self.tally.bases += 1;
         let index = self.bases.len();
         // What is known already is not kept twice.
@@ -263,7 +270,7 @@ impl<'a> Campaign<'a> {
         {
             let judged =
                 Judged { execution: base.execution.clone(), verdict: base.verdict.clone() };
-            self.fault(Hit { judged, plan: base.plan.clone(), source: None });
+            self.fault(Hit { judged, plan: base.plan.clone(), source: None })?;
         }
         if wanted {
             self.bases.push(Arc::new(base));
@@ -271,16 +278,19 @@ impl<'a> Campaign<'a> {
             // Its trace is not needed any more; what is left goes with the directory.
             let _ = std::fs::remove_file(&base.path);
         }
-        new
+        Ok(new)
     }
 
-    fn fault(&mut self, hit: Hit) {
-        let Verdict::Fail(failure) = &hit.judged.verdict else { return };
+    fn fault(&mut self, hit: Hit) -> Result<()> {
+        let Verdict::Fail(failure) = &hit.judged.verdict else { return Ok(()) };
         self.tally.failed += 1;
         let signature = Signature::of(&hit.judged.execution, failure);
         let fault = match self.faults.iter_mut().find(|fault| fault.signature == signature) {
             Some(fault) => fault,
             None => {
+                // Kept at once, as it is: whoever stops the hunt has it.
+                let path = self.context.clip(self.faults.len());
+                (self.context.keep)(&path, &hit.judged, &hit.plan, None)?;
                 self.faults.push(Fault { signature, hits: Vec::new(), n: 0 });
                 self.faults.last_mut().expect("it was just added")
             }
@@ -289,6 +299,7 @@ impl<'a> Campaign<'a> {
         if fault.hits.len() < HITS_MAX || hit.source.is_some() && fault.hits.len() < 4 * HITS_MAX {
             fault.hits.push(hit);
         }
+        Ok(())
     }
 
     fn trace_path(&mut self) -> PathBuf {

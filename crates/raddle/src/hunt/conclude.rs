@@ -2,7 +2,7 @@
 //! possible, its cause, and its clip.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -39,7 +39,7 @@ pub(crate) fn conclude(campaign: &Campaign<'_>, context: &Context<'_>) -> Result
     let namer = campaign.bases.first().map(|base| Namer::new(&base.execution.run));
     let Some(namer) = namer else { return Ok(findings) };
     for (number, fault) in campaign.faults.iter().enumerate() {
-        let path = context.output.join(format!("{}-{}.clip", context.name, number + 1));
+        let path = context.clip(number);
         if let Some(finding) = of_fault(campaign, context, &namer, fault, &path)? {
             findings.push(finding);
         }
@@ -106,6 +106,13 @@ pub(crate) struct Context<'a> {
     pub(crate) minimizes: bool,
     pub(crate) findings_max: usize,
     pub(crate) keep: &'a Keep<'a>,
+}
+
+impl Context<'_> {
+    /// Where the clip of a failure goes.
+    pub(crate) fn clip(&self, number: usize) -> PathBuf {
+        self.output.join(format!("{}-{}.clip", self.name, number + 1))
+    }
 }
 
 fn of_fault(

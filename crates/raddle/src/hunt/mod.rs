@@ -49,7 +49,26 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
     let settings = Settings { patterns, plan, keep_going: args.keep_going, quiet: args.quiet };
     let time = Duration::from_secs_f64(args.time.min(1e9));
     let team = Team::new(launch, expected.clone(), args.jobs, args.runs as usize, time);
-    let mut campaign = Campaign::new(&team, &settings)?;
+    let keep = |path: &Path, judged: &team::Judged, plan: &Plan, anomaly| {
+        let kept = Kept {
+            target: &args.target,
+            expected: &args.expected,
+            program: &program,
+            launch: &team.launch,
+            plan,
+            execution: &judged.execution,
+            anomaly,
+        };
+        conclude::keep(&kept, path, &expected)
+    };
+    let context = Context {
+        output: &args.output,
+        name: clip_name(&args),
+        minimizes: !args.no_minimize,
+        findings_max: if args.json { 1000 } else { 0 },
+        keep: &keep,
+    };
+    let mut campaign = Campaign::new(&team, &settings, &context)?;
 
     let bases = campaign.first()?;
     let mut bases = bases.into_iter();
@@ -74,25 +93,6 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
         return Ok(run::interrupted());
     }
 
-    let keep = |path: &Path, judged: &team::Judged, plan: &Plan, anomaly| {
-        let kept = Kept {
-            target: &args.target,
-            expected: &args.expected,
-            program: &program,
-            launch: &team.launch,
-            plan,
-            execution: &judged.execution,
-            anomaly,
-        };
-        conclude::keep(&kept, path, &expected)
-    };
-    let context = Context {
-        output: &args.output,
-        name: clip_name(&args),
-        minimizes: !args.no_minimize,
-        findings_max: if args.json { 1000 } else { 0 },
-        keep: &keep,
-    };
     let findings = conclude(&campaign, &context)?;
     tell(&args, &campaign, &findings, repeats)
 }
