@@ -47,7 +47,12 @@ impl Again {
         let directory = TempDir::with_prefix("raddle-localize-")?;
         let path = directory.path().join("trace");
         let mut writer = Writer::create(&path)?;
-        let judged = team.execute(&plan, Delivery::EveryRecord(&mut writer))?;
+        // The same events, or their numbers would not fit.
+        let delivery = match sample.how.with_laps {
+            true => Delivery::EveryRecord(&mut writer),
+            false => Delivery::Records(&mut writer),
+        };
+        let judged = team.execute(&plan, delivery)?;
         writer.finish(&judged.execution.run)?;
         let key = key(&judged.execution, &judged.verdict);
         if key != sample.failure.as_ref().map(|failure| failure.key.clone()) {

@@ -101,7 +101,7 @@ impl Campaign<'_> {
             1 | 3 => Policy::Pct { depth: 1 + (seed / 4 % 4) as u32, n_steps },
             _ => Policy::Pos,
         });
-        How { seed, policy }
+        How { seed, policy, with_laps: false }
     }
 
     fn progress(&self, done: &Done) {

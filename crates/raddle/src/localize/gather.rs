@@ -21,8 +21,8 @@ use crate::hunt::team::{Judged, Team};
 /// Takes events as they come.
 struct Gather {
     collector: Collector,
-    /// Modules are known when the first records come.
-    is_described: bool,
+    /// Loops are to be told once modules are known, when the first records come.
+    wants_laps: bool,
     decoder: Decoder,
     /// Records that make no sense: the target has written over them.
     is_broken: bool,
@@ -30,9 +30,8 @@ struct Gather {
 
 impl Sink for Gather {
     fn describe(&mut self, run: &Run) -> Result<(), WriteError> {
-        if !self.is_described {
+        if std::mem::take(&mut self.wants_laps) {
             self.collector.tell_laps(Box::new(Teller::new(run)));
-            self.is_described = true;
         }
         Ok(())
     }
@@ -60,8 +59,13 @@ pub(crate) fn gather(
     let (judged, collector) = match plan.mode() {
         Mode::Controlled => {
             let decoder = Decoder::new(ThreadId(0));
-            let mut sink = Gather { collector, is_described: false, decoder, is_broken: false };
-            let judged = team.execute(plan, Delivery::EveryRecord(&mut sink))?;
+            let wants_laps = how.with_laps;
+            let mut sink = Gather { collector, wants_laps, decoder, is_broken: false };
+            let delivery = match how.with_laps {
+                true => Delivery::EveryRecord(&mut sink),
+                false => Delivery::Records(&mut sink),
+            };
+            let judged = team.execute(plan, delivery)?;
             if sink.is_broken {
                 return Ok((judged, None));
             }

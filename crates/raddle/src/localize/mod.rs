@@ -30,7 +30,8 @@ use serde_json::json;
 use self::again::Again;
 use self::campaign::{Campaign, Done};
 use self::confirm::Court;
-use self::sample::{Fail, Policy, Sample};
+use self::gather::gather;
+use self::sample::{Fail, How, Policy, Sample};
 use self::tell::{Group, PairTold, PatternTold};
 use crate::args::{FormulaName, LocalizeArgs, WindowName};
 use crate::exit::Exit;
@@ -215,6 +216,18 @@ fn compare(args: &LocalizeArgs, samples: &[Sample], team: Option<&Team>) -> Resu
             continue;
         };
         let mut suspects = suspects(&failed_facts[at], &runs);
+        let mut first = (*first).clone();
+        let mut passed: Vec<Sample> = passed.iter().map(|&sample| sample.clone()).collect();
+        if suspects.is_empty()
+            && let Some(team) = team
+        {
+            // What is left to compare is loops, which takes the same runs once more.
+            first = with_laps(args, team, &[first])?.remove(0);
+            passed = with_laps(args, team, &passed)?;
+            let facts: Vec<Facts> = passed.iter().map(|sample| sample.facts.clone()).collect();
+            let runs = Runs { passed: &facts, failed: std::slice::from_ref(&first.facts) };
+            suspects = self::suspects(&first.facts, &runs);
+        }
         let place = Place { own: Own::new(&first.run), passed: &passed_facts };
         ranked.sort_by(|one, two| {
             let place = |ranked: &Ranked| place.of(&ranked.pattern.acts);
@@ -230,10 +243,25 @@ fn compare(args: &LocalizeArgs, samples: &[Sample], team: Option<&Team>) -> Resu
             let acts = suspect.pairs.iter().flat_map(|pair| [pair.head, pair.tail]);
             place.of(&acts.collect::<Vec<_>>())
         });
-        let case = Case { args, team, failed: &failed, passed };
-        groups.push(case.group(failure, first, ranked, suspects)?);
+        let case = Case { args, team, failed: &failed, passed: &passed };
+        groups.push(case.group(failure, &first, ranked, suspects)?);
     }
     Ok(groups)
+}
+
+/// The same runs with loops told; as they are, where that does not work.
+fn with_laps(args: &LocalizeArgs, team: &Team, samples: &[Sample]) -> Result<Vec<Sample>> {
+    let told = team.all(samples, |sample, cpu| {
+        let how = How { with_laps: true, ..sample.how };
+        let plan = Plan { cpu, ..how.plan(&plan(args)) };
+        let (_, told) = gather(team, how, &plan, settings(args))?;
+        Ok(told.filter(|told| told.failure == sample.failure))
+    })?;
+    Ok(told
+        .into_iter()
+        .zip(samples)
+        .map(|(told, sample)| told.flatten().unwrap_or_else(|| sample.clone()))
+        .collect())
 }
 
 /// Where a cause is to be looked for first.
@@ -288,7 +316,7 @@ struct Case<'a> {
     args: &'a LocalizeArgs,
     team: Option<&'a Team>,
     failed: &'a [&'a Sample],
-    passed: &'a [&'a Sample],
+    passed: &'a [Sample],
 }
 
 impl Case<'_> {
@@ -350,7 +378,7 @@ impl Case<'_> {
         let is_first = |facts: &Facts, ranked: &Ranked| {
             facts.patterns.iter().any(|fact| fact.pattern == ranked.pattern)
         };
-        let own = self.failed.iter().position(|sample| std::ptr::eq(*sample, first));
+        let own = self.failed.iter().position(|sample| sample.how.seed == first.how.seed);
         for (at, one) in ranked.iter().enumerate() {
             let run = own.filter(|_| is_first(&first.facts, one)).unwrap_or(one.example);
             by_run.entry(run).or_default().push(at);
@@ -409,7 +437,7 @@ impl Case<'_> {
         for (passing, members) in by_run {
             let (sample, trace) = match passing {
                 None => (first, None),
-                Some(number) => (self.passed[number], again(self.passed[number])?),
+                Some(number) => (&self.passed[number], again(&self.passed[number])?),
             };
             let trace = if passing.is_none() { shown } else { trace.as_ref() };
             let groups: Vec<Vec<Unnamed>> = members

@@ -50,6 +50,9 @@ pub(crate) struct Fail {
 pub(crate) struct How {
     pub(crate) seed: u64,
     pub(crate) policy: Policy,
+    /// With the loops that accesses are in: that takes each access, also those that only repeat
+    /// others.
+    pub(crate) with_laps: bool,
 }
 
 /// Who went next.
@@ -170,7 +173,7 @@ mod tests {
             threads: vec![],
             ending: None,
         };
-        let how = How { seed: 7, policy: Policy::Pos };
+        let how = How { seed: 7, policy: Policy::Pos, with_laps: false };
         Sample { run, how, failure: None, facts: Facts::default() }
     }
 
