@@ -6,7 +6,7 @@
 use raddle_trace::event::{AtomicAction, Event, Op};
 use raddle_trace::id::{Addr, Pc, Site, ThreadId};
 use raddle_trace::run::Run;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::facts::{Act, Facts, Lap, Pair, PairFact, Pattern, PatternFact, Point, writes};
 use super::pairs::Last;
@@ -52,19 +52,22 @@ impl Default for Settings {
 pub struct Collector {
     settings: Settings,
     laps: Option<Box<dyn Laps>>,
-    /// By granule, what of it was accessed as one.
-    places: FxHashMap<u64, Vec<(Bytes, Place)>>,
+    cells: Cells,
     found: Found,
+    kinds: Kinds,
+    nests: Vec<([Lap; LAPS_MAX], u8)>,
     /// By thread.
     calls: Vec<Node>,
     stacks: Stacks,
-    acts: FxHashSet<Key>,
     seq: u64,
     n_shared: u64,
+    /// Shared places that are kept now, and those that found no room.
+    n_kept: u64,
+    n_left_out: u64,
 }
 
-/// Bytes of a granule, from the first to the last.
-type Bytes = (u64, u64);
+/// Shared places that are kept at a time, of some half a kilobyte each.
+const KEPT_MAX: u64 = 1 << 21;
 
 enum Place {
     /// By one thread: the first access, the last write, the last read.
@@ -73,79 +76,187 @@ enum Place {
         write: Option<Seen>,
         read: Option<Seen>,
     },
-    Shared {
-        window: Window<Seen>,
-        last: Last<Seen>,
-    },
+    Shared(Box<(Window<Seen>, Last<Seen>)>),
 }
 
-/// An access.
+/// An access. Small, since there are many: what is the same each time is in its kind.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
-    thread: ThreadId,
-    pc: Pc,
-    deed: Deed,
-    addr: Addr,
-    bytes: u32,
     seq: u64,
-    stack: Node,
-    laps: [Lap; LAPS_MAX],
-    n_laps: u8,
+    kind: u32,
+    /// Number of its loops; 0 for none.
+    nest: u32,
+    thread: u16,
+    /// First and last byte within the granule.
+    from: u8,
+    to: u8,
+    writes: bool,
 }
+
+const _: () = assert!(size_of::<Option<Seen>>() == 24);
 
 impl Entry for Seen {
     fn thread(&self) -> u32 {
-        self.thread.0
+        u32::from(self.thread)
     }
 
     fn writes(&self) -> bool {
-        writes(self.deed)
+        self.writes
     }
 
     fn meets(&self, other: &Self) -> bool {
-        self.addr.0 < other.addr.0 + u64::from(other.bytes)
-            && other.addr.0 < self.addr.0 + u64::from(self.bytes)
+        self.from <= other.to && other.from <= self.to
     }
 }
 
-impl Seen {
-    fn point(&self) -> Point {
-        let Self { thread, seq, addr, bytes, .. } = *self;
-        Point { thread, seq, addr, bytes, laps: self.laps[..usize::from(self.n_laps)].to_vec() }
-    }
+/// What is the same about many accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Kind {
+    thread: ThreadId,
+    pc: Pc,
+    deed: Deed,
+    stack: Node,
+}
 
-    /// What makes two occurrences of a pair different.
-    fn instance(&self) -> (ThreadId, [Lap; LAPS_MAX]) {
-        (self.thread, self.laps)
+impl Kind {
+    fn key(self) -> Key {
+        (self.pc, self.deed)
+    }
+}
+
+/// Kinds that are found without a search.
+const N_RECENT: usize = 1 << 12;
+
+/// All kinds, by number.
+struct Kinds {
+    all: Vec<Kind>,
+    numbers: FxHashMap<Kind, u32>,
+    recent: Vec<u32>,
+}
+
+impl Kinds {
+    fn number(&mut self, kind: Kind) -> u32 {
+        let mixed = (kind.pc.0 ^ u64::from(kind.stack) << 7 ^ u64::from(kind.thread.0) << 3)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let recent = &mut self.recent[(mixed >> 52) as usize % N_RECENT];
+        if self.all.get(*recent as usize) == Some(&kind) {
+            return *recent;
+        }
+        let all = &mut self.all;
+        *recent = *self.numbers.entry(kind).or_insert_with(|| {
+            all.push(kind);
+            all.len() as u32 - 1
+        });
+        *recent
     }
 }
 
 type Key = (Pc, Deed);
+/// An occurrence: the access, and its granule.
+type At = (Seen, u64);
 
 #[derive(Default)]
 struct Found {
-    pairs: FxHashMap<[Key; 2], Vec<[Seen; 2]>>,
-    patterns: FxHashMap<Vec<Key>, (Vec<Seen>, usize)>,
+    /// By the kinds of head and tail.
+    pairs: FxHashMap<[u32; 2], Vec<[At; 2]>>,
+    /// By the kinds of the accesses, with nothing in the third place of a pair.
+    patterns: FxHashMap<[Option<u32>; 3], (Vec<At>, usize)>,
 }
 
 impl Found {
-    fn pair(&mut self, head: &Seen, tail: &Seen) {
-        let instances = self.pairs.entry([(head.pc, head.deed), (tail.pc, tail.deed)]);
-        let instances = instances.or_default();
-        let same = |[other_head, other_tail]: &[Seen; 2]| {
-            other_head.instance() == head.instance() && other_tail.instance() == tail.instance()
+    fn pair(&mut self, granule: u64, head: &Seen, tail: &Seen) {
+        let instances = self.pairs.entry([head.kind, tail.kind]).or_default();
+        let same = |[other_head, other_tail]: &[At; 2]| {
+            other_head.0.nest == head.nest && other_tail.0.nest == tail.nest
         };
         if instances.len() < INSTANCES_MAX && !instances.iter().rev().any(same) {
-            instances.push([*head, *tail]);
+            instances.push([(*head, granule), (*tail, granule)]);
         }
     }
 
-    fn pattern(&mut self, seen: &[&Seen], window: usize) {
-        let key = seen.iter().map(|one| (one.pc, one.deed)).collect();
-        let pattern = self.patterns.entry(key);
-        let (_, least) =
-            pattern.or_insert_with(|| (seen.iter().copied().copied().collect(), window));
+    fn pattern(&mut self, granule: u64, seen: &[&Seen], window: usize) {
+        let mut key = [None; 3];
+        for (place, one) in key.iter_mut().zip(seen) {
+            *place = Some(one.kind);
+        }
+        let (_, least) = self
+            .patterns
+            .entry(key)
+            .or_insert_with(|| (seen.iter().map(|one| (**one, granule)).collect(), window));
         *least = window.min(*least);
+    }
+}
+
+/// What is known of memory, by granule: most often nothing, or one place.
+#[derive(Default)]
+struct Cells {
+    pages: FxHashMap<u64, Box<[u32]>>,
+    cells: Vec<Cell>,
+    free: Vec<u32>,
+}
+
+/// A place, and the number of the next one in the same granule, plus one.
+struct Cell {
+    next: u32,
+    from: u8,
+    to: u8,
+    place: Place,
+}
+
+/// Granules of a page.
+const PAGE: u64 = 512;
+
+impl Cells {
+    /// The number of a granule's first cell, plus one; 0 for none.
+    fn first(&mut self, granule: u64) -> &mut u32 {
+        let page = self.pages.entry(granule / PAGE);
+        let page = page.or_insert_with(|| vec![0; PAGE as usize].into());
+        &mut page[(granule % PAGE) as usize]
+    }
+
+    /// Adds a cell to a granule.
+    fn add(&mut self, granule: u64, from: u8, to: u8, place: Place) -> u32 {
+        let next = *self.first(granule);
+        let cell = Cell { next, from, to, place };
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.cells[number as usize] = cell;
+                number + 1
+            }
+            None => {
+                self.cells.push(cell);
+                self.cells.len() as u32
+            }
+        };
+        *self.first(granule) = number;
+        number
+    }
+
+    /// Takes all cells out of a granule.
+    fn take(&mut self, granule: u64, mut taken: impl FnMut(Place)) {
+        let Some(page) = self.pages.get_mut(&(granule / PAGE)) else { return };
+        let mut number = std::mem::take(&mut page[(granule % PAGE) as usize]);
+        while number != 0 {
+            let index = number - 1;
+            let cell = &mut self.cells[index as usize];
+            number = cell.next;
+            let none = Seen { seq: 0, kind: 0, nest: 0, thread: 0, from: 0, to: 0, writes: false };
+            let nothing = Place::Own { first: none, write: None, read: None };
+            taken(std::mem::replace(&mut cell.place, nothing));
+            self.free.push(index);
+        }
+    }
+
+    /// The granules of a range that may have cells, by page.
+    fn granules(&self, first: u64, last: u64) -> Vec<u64> {
+        let pages = first / PAGE..=last / PAGE;
+        let within = |page: u64| (page * PAGE).max(first)..=(page * PAGE + PAGE - 1).min(last);
+        if last / PAGE - first / PAGE > self.pages.len() as u64 {
+            let pages = self.pages.keys().copied().filter(|page| pages.contains(page));
+            pages.flat_map(within).collect()
+        } else {
+            pages.filter(|page| self.pages.contains_key(page)).flat_map(within).collect()
+        }
     }
 }
 
@@ -156,13 +267,20 @@ impl Collector {
         Self {
             settings,
             laps: None,
-            places: FxHashMap::default(),
+            cells: Cells::default(),
             found: Found::default(),
+            kinds: Kinds {
+                all: Vec::new(),
+                numbers: FxHashMap::default(),
+                recent: vec![0; N_RECENT],
+            },
+            nests: vec![([NO_LAP; LAPS_MAX], 0)],
             calls: Vec::new(),
             stacks: Stacks::default(),
-            acts: FxHashSet::default(),
             seq: 0,
             n_shared: 0,
+            n_kept: 0,
+            n_left_out: 0,
         }
     }
 
@@ -224,42 +342,64 @@ impl Collector {
     /// The run is over, however it ended.
     #[must_use]
     pub fn finish(mut self, run: &Run) -> Facts {
-        let places: Vec<u64> = self.places.keys().copied().collect();
-        for granule in places {
-            self.drain(granule);
-        }
+        self.forget(Addr(0), u64::MAX);
+        let Self { found, kinds, nests, stacks, .. } = self;
         let mut sites: FxHashMap<Pc, Site> = FxHashMap::default();
         let mut site = |pc: Pc| *sites.entry(pc).or_insert_with(|| run.site(pc));
         let mut act = |(pc, deed): Key| Act { site: site(pc), deed };
-        let mut pairs: Vec<_> = self
-            .found
-            .pairs
+        let kind = |number: u32| kinds.all[number as usize];
+        let point = |&(seen, granule): &At| {
+            let (laps, n_laps) = &nests[seen.nest as usize];
+            Point {
+                thread: kind(seen.kind).thread,
+                seq: seen.seq,
+                addr: Addr((granule << GRANULE_BITS) + u64::from(seen.from)),
+                bytes: u32::from(seen.to - seen.from) + 1,
+                laps: laps[..usize::from(*n_laps)].to_vec(),
+            }
+        };
+        // Kinds of different threads and stacks are one pair.
+        let mut pairs: FxHashMap<[Key; 2], Vec<[At; 2]>> = FxHashMap::default();
+        for (kinds, instances) in found.pairs {
+            pairs.entry(kinds.map(|number| kind(number).key())).or_default().extend(instances);
+        }
+        let mut pairs: Vec<_> = pairs
             .into_iter()
-            .map(|([head, tail], instances)| PairFact {
-                pair: Pair { head: act(head), tail: act(tail) },
-                instances: instances
-                    .iter()
-                    .map(|[head, tail]| [head.point(), tail.point()])
-                    .collect(),
+            .map(|([head, tail], mut instances)| {
+                instances.sort_by_key(|[_, tail]| tail.0.seq);
+                instances.truncate(INSTANCES_MAX);
+                PairFact {
+                    pair: Pair { head: act(head), tail: act(tail) },
+                    instances: instances.iter().map(|at| [point(&at[0]), point(&at[1])]).collect(),
+                }
             })
             .collect();
         pairs.sort_unstable_by_key(|fact| fact.pair);
         // Two code addresses may be one site if a module was loaded twice.
         pairs.dedup_by_key(|fact| fact.pair);
-        let mut acts: Vec<_> = self.acts.into_iter().map(&mut act).collect();
+        let mut acts: Vec<_> = kinds.all.iter().map(|kind| act(kind.key())).collect();
         acts.sort_unstable();
         acts.dedup();
-        let stacks = &self.stacks;
-        let mut patterns: Vec<_> = self
-            .found
-            .patterns
+        let mut patterns: FxHashMap<Vec<Key>, (Vec<At>, usize)> = FxHashMap::default();
+        for (kinds, (at, window)) in found.patterns {
+            let key = kinds.into_iter().flatten().map(|number| kind(number).key()).collect();
+            let (first, least) = patterns.entry(key).or_insert_with(|| (at.clone(), window));
+            let seq = |at: &[At]| at.last().map(|(seen, _)| seen.seq);
+            if seq(&at) < seq(first) {
+                *first = at;
+            }
+            *least = window.min(*least);
+        }
+        let mut patterns: Vec<_> = patterns
             .into_iter()
-            .map(|(key, (seen, window))| PatternFact {
+            .map(|(key, (at, window))| PatternFact {
                 pattern: Pattern { acts: key.into_iter().map(&mut act).collect() },
-                points: seen.iter().map(Seen::point).collect(),
-                stacks: seen
+                points: at.iter().map(point).collect(),
+                stacks: at
                     .iter()
-                    .map(|one| stacks.calls(one.stack).map(|pc| run.site(pc)).collect())
+                    .map(|(seen, _)| {
+                        stacks.calls(kind(seen.kind).stack).map(|pc| run.site(pc)).collect()
+                    })
                     .collect(),
                 window: u8::try_from(window).unwrap_or(u8::MAX),
             })
@@ -273,99 +413,149 @@ impl Collector {
             n_events: self.seq,
             n_threads: run.threads.len() as u32,
             n_shared: self.n_shared,
+            n_left_out: self.n_left_out,
         }
     }
 
     fn access(&mut self, thread: ThreadId, pc: Pc, deed: Deed, addr: Addr, bytes: u64) {
-        self.acts.insert((pc, deed));
-        let mut laps = [NO_LAP; LAPS_MAX];
-        let n_laps = match &mut self.laps {
-            Some(teller) => teller.at(thread, pc, &mut laps),
-            None => 0,
-        };
         let stack = *self.calls(thread);
-        let bytes = bytes.max(1);
-        let last = addr.0.saturating_add(bytes - 1);
-        let new = Seen {
-            thread,
-            pc,
-            deed,
-            addr,
-            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
-            seq: self.seq,
-            stack,
-            laps,
-            n_laps: n_laps as u8,
-        };
+        let kind = self.kinds.number(Kind { thread, pc, deed, stack });
+        let nest = self.nest(thread, pc);
+        let last = addr.0.saturating_add(bytes.max(1) - 1);
         for granule in addr.0 >> GRANULE_BITS..=last >> GRANULE_BITS {
             let start = granule << GRANULE_BITS;
             let end = start + (1 << GRANULE_BITS) - 1;
-            self.at(granule, (addr.0.max(start) - start, last.min(end) - start), new);
+            let new = Seen {
+                seq: self.seq,
+                kind,
+                nest,
+                thread: thread.0 as u16,
+                from: (addr.0.max(start) - start) as u8,
+                to: (last.min(end) - start) as u8,
+                writes: writes(deed),
+            };
+            self.at(granule, new);
+            if deed == Deed::Free {
+                self.end(granule, new);
+            }
         }
     }
 
-    fn at(&mut self, granule: u64, bytes: Bytes, new: Seen) {
-        let touches = |&(from, to): &Bytes| from <= bytes.1 && bytes.0 <= to;
-        let places = self.places.entry(granule).or_default();
+    /// The number of the loops around an access.
+    fn nest(&mut self, thread: ThreadId, pc: Pc) -> u32 {
+        let Some(teller) = &mut self.laps else { return 0 };
+        let mut laps = [NO_LAP; LAPS_MAX];
+        let n_laps = teller.at(thread, pc, &mut laps) as u8;
+        if n_laps == 0 {
+            return 0;
+        }
+        // Most often it is the same as before.
+        if self.nests.last() != Some(&(laps, n_laps)) {
+            self.nests.push((laps, n_laps));
+        }
+        self.nests.len() as u32 - 1
+    }
+
+    fn at(&mut self, granule: u64, new: Seen) {
+        let Settings { window: size, policy } = self.settings;
+        let mut number = *self.cells.first(granule);
+        let mut is_known = false;
+        let mut part = None;
+        while number != 0 {
+            let cell = &mut self.cells.cells[number as usize - 1];
+            let next = cell.next;
+            if cell.from <= new.to && new.from <= cell.to {
+                is_known |= (cell.from, cell.to) == (new.from, new.to);
+                part.get_or_insert(number);
+                if let Place::Own { first, .. } = &mut cell.place
+                    && first.thread != new.thread
+                    && self.n_kept >= KEPT_MAX
+                {
+                    self.n_left_out += 1;
+                    cell.place = Place::Own { first: new, write: None, read: None };
+                    number = next;
+                    continue;
+                }
+                let shared =
+                    Self::note(&mut cell.place, new, size, policy, |head, tail, n| match n {
+                        None => self.found.pair(granule, head[0], tail),
+                        Some(n) => self.found.pattern(granule, head, n),
+                    });
+                self.n_shared += u64::from(shared);
+                self.n_kept += u64::from(shared);
+            }
+            number = next;
+        }
         // Fields that lie side by side are places of their own. What is accessed as a whole for
         // the first time takes over what is known of a part, or of more than it.
-        if !places.iter().any(|(known, _)| *known == bytes) {
-            let known = places.iter().find(|(known, _)| touches(known));
-            let place = match known {
-                Some((_, place)) => place.copy(),
-                None => Place::Own { first: new, write: None, read: None },
-            };
-            places.push((bytes, place));
+        if !is_known {
+            let known = part.map(|number| self.cells.cells[number as usize - 1].place.copy());
+            let place = known.unwrap_or(Place::Own { first: new, write: None, read: None });
+            self.n_kept += u64::from(matches!(place, Place::Shared(_)));
+            self.cells.add(granule, new.from, new.to, place);
         }
-        let Settings { window: size, policy } = self.settings;
-        for (_, place) in places.iter_mut().filter(|(known, _)| touches(known)) {
-            match place {
-                Place::Own { first, write, read } if first.thread == new.thread => {
-                    let last = if new.writes() { write } else { read };
-                    *last = Some(new);
-                }
-                Place::Own { first, write, read } => {
-                    let mut before: Vec<Seen> =
-                        [Some(*first), *write, *read].into_iter().flatten().collect();
-                    before.sort_by_key(|one| one.seq);
-                    before.dedup_by_key(|one| one.seq);
-                    let (mut window, mut last) = (Window::default(), Last::default());
-                    for old in before {
-                        window.push(old, size, policy, |_, _| {});
-                        last.push(old, |_, _| {});
-                    }
-                    self.n_shared += 1;
-                    *place = Place::Shared { window, last };
-                }
-                Place::Shared { .. } => {}
+    }
+
+    /// A place takes an access. Whether it became shared by that.
+    fn note(
+        place: &mut Place,
+        new: Seen,
+        size: usize,
+        policy: Policy,
+        mut found: impl FnMut(&[&Seen], &Seen, Option<usize>),
+    ) -> bool {
+        let mut became = false;
+        match place {
+            Place::Own { first, write, read } if first.thread == new.thread => {
+                let last = if new.writes { write } else { read };
+                *last = Some(new);
+                return false;
             }
-            if let Place::Shared { window, last } = place {
-                let found = &mut self.found;
-                window.push(new, size, policy, |seen, n| found.pattern(seen, n));
-                last.push(new, |head, tail| found.pair(head, tail));
+            Place::Own { first, write, read } => {
+                let mut before: Vec<Seen> =
+                    [Some(*first), *write, *read].into_iter().flatten().collect();
+                before.sort_by_key(|one| one.seq);
+                before.dedup_by_key(|one| one.seq);
+                let (mut window, mut last) = (Window::default(), Last::default());
+                for old in before {
+                    window.push(old, size, policy, |_, _| {});
+                    last.push(old, |_, _| {});
+                }
+                *place = Place::Shared(Box::new((window, last)));
+                became = true;
             }
+            Place::Shared(_) => {}
         }
+        if let Place::Shared(shared) = place {
+            let (window, last) = &mut **shared;
+            window.push(new, size, policy, |seen, n| found(seen, &new, Some(n)));
+            last.push(new, |head, tail| found(&[head], tail, None));
+        }
+        became
+    }
+
+    /// Memory that was freed: its history is over, but for its end.
+    fn end(&mut self, granule: u64, free: Seen) {
+        self.drain(granule);
+        let place = Place::Own { first: free, write: None, read: None };
+        self.cells.add(granule, free.from, free.to, place);
     }
 
     /// Memory that comes to be: what was there before is over.
     fn forget(&mut self, block: Addr, bytes: u64) {
         let last = block.0.saturating_add(bytes.max(1) - 1) >> GRANULE_BITS;
-        let first = block.0 >> GRANULE_BITS;
-        if last - first > self.places.len() as u64 {
-            let within: Vec<u64> =
-                self.places.keys().copied().filter(|at| (first..=last).contains(at)).collect();
-            within.into_iter().for_each(|granule| self.drain(granule));
-        } else {
-            (first..=last).for_each(|granule| self.drain(granule));
+        for granule in self.cells.granules(block.0 >> GRANULE_BITS, last) {
+            self.drain(granule);
         }
     }
 
     fn drain(&mut self, granule: u64) {
-        for (_, place) in self.places.remove(&granule).into_iter().flatten() {
-            if let Place::Shared { mut window, .. } = place {
-                window.drain(|seen, n| self.found.pattern(seen, n));
+        self.cells.take(granule, |place| {
+            if let Place::Shared(mut shared) = place {
+                self.n_kept -= 1;
+                shared.0.drain(|seen, n| self.found.pattern(granule, seen, n));
             }
-        }
+        });
     }
 
     fn calls(&mut self, thread: ThreadId) -> &mut Node {
@@ -385,9 +575,7 @@ impl Place {
             Self::Own { first, write, read } => {
                 Self::Own { first: *first, write: *write, read: *read }
             }
-            Self::Shared { window, last } => {
-                Self::Shared { window: window.clone(), last: last.clone() }
-            }
+            Self::Shared(shared) => Self::Shared(shared.clone()),
         }
     }
 }

@@ -130,6 +130,8 @@ pub struct Facts {
     pub n_threads: u32,
     /// How many places of memory more than one thread touched.
     pub n_shared: u64,
+    /// How many of them were too many to be kept.
+    pub n_left_out: u64,
 }
 
 impl Facts {

@@ -49,7 +49,7 @@ impl<E: Entry> Last<E> {
 mod tests {
     use super::*;
 
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Copy, Debug)]
     struct Letter(&'static str);
 
     impl Entry for Letter {

@@ -135,7 +135,7 @@ mod tests {
     }
 
     /// `W1,4` of a variable.
-    #[derive(Clone)]
+    #[derive(Clone, Copy)]
     struct Reference {
         deed: Deed,
         thread: u32,

@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 
 /// An access as a window keeps it.
-pub trait Entry: Clone {
+pub trait Entry: Copy {
     /// Who.
     fn thread(&self) -> u32;
     /// Whether it writes.
@@ -42,7 +42,8 @@ pub struct Window<E> {
 /// What one thread did before another one came: one to three accesses, in their order.
 #[derive(Clone, Debug)]
 struct Slot<E> {
-    entries: Vec<E>,
+    first: E,
+    others: [Option<E>; 2],
 }
 
 impl<E: Entry> Default for Window<E> {
@@ -64,7 +65,7 @@ impl<E: Entry> Window<E> {
         if self.slots.len() >= size {
             self.slide(found);
         }
-        self.slots.push_back(Slot { entries: vec![new] });
+        self.slots.push_back(Slot { first: new, others: [None; 2] });
     }
 
     /// The run is over.
@@ -81,9 +82,9 @@ impl<E: Entry> Window<E> {
         let mut any = false;
         if let Some(again) = again {
             for slot in self.slots.iter().take(again) {
-                for a in &oldest.entries {
-                    for b in &slot.entries {
-                        for c in &self.slots[again].entries {
+                for a in oldest.entries() {
+                    for b in slot.entries() {
+                        for c in self.slots[again].entries() {
                             if breaks(a, b, c) {
                                 found(&[a, b, c], again + 2);
                                 any = true;
@@ -96,8 +97,8 @@ impl<E: Entry> Window<E> {
         if let Some(next) = self.slots.front()
             && !any
         {
-            for a in &oldest.entries {
-                for b in &next.entries {
+            for a in oldest.entries() {
+                for b in next.entries() {
                     if (a.writes() || b.writes()) && a.meets(b) {
                         found(&[a, b], 2);
                     }
@@ -109,23 +110,29 @@ impl<E: Entry> Window<E> {
 
 impl<E: Entry> Slot<E> {
     fn thread(&self) -> u32 {
-        self.entries[0].thread()
+        self.first.thread()
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &E> {
+        std::iter::once(&self.first).chain(self.others.iter().flatten())
     }
 
     fn replace(&mut self, new: E, policy: Policy) {
         match policy {
             Policy::Paper => {
-                if new.writes() || !self.entries[0].writes() {
-                    self.entries[0] = new;
+                if new.writes() || !self.first.writes() {
+                    self.first = new;
                 }
             }
+            // The first stays; of the others, one of each kind, the last one behind.
             Policy::Precise => {
-                // The first stays; of the others, one of each kind.
-                let same = self.entries.iter().skip(1).position(|old| old.writes() == new.writes());
-                if let Some(at) = same {
-                    self.entries.remove(at + 1);
-                }
-                self.entries.push(new);
+                let same = |old: &Option<E>| old.is_some_and(|old| old.writes() == new.writes());
+                self.others = match self.others {
+                    [None, _] => [Some(new), None],
+                    [one, None] if same(&one) => [Some(new), None],
+                    [one, two] if same(&one) && two.is_some() => [two, Some(new)],
+                    [one, _] => [one, Some(new)],
+                };
             }
         }
     }
@@ -146,8 +153,8 @@ mod tests {
     use super::*;
 
     /// `R1` with the site behind: `W1a`.
-    #[derive(Clone, Debug)]
-    struct Letter(String);
+    #[derive(Clone, Copy, Debug)]
+    struct Letter(&'static str);
 
     impl Entry for Letter {
         fn thread(&self) -> u32 {
@@ -161,15 +168,15 @@ mod tests {
         }
     }
 
-    fn patterns(accesses: &str, size: usize, policy: Policy) -> Vec<String> {
+    fn patterns(accesses: &'static str, size: usize, policy: Policy) -> Vec<String> {
         let mut window = Window::default();
         let mut all = Vec::new();
         let mut found = |pattern: &[&Letter], n: usize| {
-            let words: Vec<_> = pattern.iter().map(|letter| letter.0.clone()).collect();
+            let words: Vec<_> = pattern.iter().map(|letter| letter.0).collect();
             all.push(format!("{} ({n})", words.join("-")));
         };
         for access in accesses.split(' ') {
-            window.push(Letter(access.to_owned()), size, policy, &mut found);
+            window.push(Letter(access), size, policy, &mut found);
         }
         window.drain(&mut found);
         all

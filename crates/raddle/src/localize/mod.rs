@@ -530,6 +530,12 @@ fn say(args: &LocalizeArgs, done: &Done, groups: &[Group]) -> Result<Exit> {
             groups.len()
         );
     }
+    let n_left_out = done.samples.iter().map(|sample| sample.facts.n_left_out).max().unwrap_or(0);
+    if n_left_out > 0 && !args.quiet {
+        eprintln!(
+            "raddle: the program's threads share more memory than can be watched; {n_left_out} places were left out"
+        );
+    }
     if done.n_unjudged > 0 && !args.quiet {
         eprintln!(
             "raddle: {} runs could not be judged and were left out: {}",
