@@ -6,6 +6,7 @@ mod runtime;
 mod hunt;
 mod predict;
 mod minimize;
+mod isolate;
 mod run;
 mod verify;
 mod record;
@@ -44,6 +45,7 @@ fn dispatch(command: Command) -> Result<Exit> {
         Command::Record(args) => record::record(args),
         Command::Predict(args) => predict::predict(&args),
         Command::Minimize(args) => minimize::minimize(&args),
+        Command::Isolate(args) => isolate::isolate(&args),
         Command::Trace(command) => trace::trace(command),
         Command::Replay(args) => replay::replay(args),
         Command::Cc(args) => cc::cc(Driver::C, args),
