@@ -386,58 +386,66 @@ impl Session<'_> {
             };
             self.chain.push(Link::Failure { what: failing.ending.clone(), at: failed.at.clone() });
             let definitions = self.definitions(&failing, &failed, &points)?;
-            let known = |point: &Point| points.contains(point);
-            let Some(next) = definitions.iter().position(|d| d.point().is_some_and(|p| !known(&p)))
-            else {
-                if let Some(blamed) = definitions.iter().find_map(|definition| definition.undefined(&failed)) {
-                    self.chain.push(Link::Definition { at: blamed.clone(), suppressed: false });
-                    return Ok(Some(Cause { kind: CauseKind::Statement, accesses: vec![blamed] }));
+            let chosen = chosen(&definitions, &points);
+            if chosen.is_empty() {
+                let undefined = definitions.iter().find_map(|d| d.undefined(&failed));
+                if let Some(at) = undefined {
+                    self.chain.push(Link::Definition { at: at.clone(), suppressed: false });
+                    return Ok(Some(Cause { kind: CauseKind::Statement, accesses: vec![at] }));
                 }
                 self.notes.push(match iteration {
                     0 => "nobody wrote the memory that the failure used".to_owned(),
                     _ => "the same failure came again, with nothing left to suppress".to_owned(),
                 });
                 return Ok(cause);
-            };
-            tell(&format!(
-                "{}: looking at who defined what it used",
-                failing.ending
-            ));
-            let point = definitions[next].point().expect("it has one");
-            points.push(point);
-            let watches = vec![definitions[next].used.location];
+            }
+            tell(&format!("{}: who defined what it used?", failing.ending));
+            let first_new = points.len();
+            points.extend(chosen.iter().filter_map(|&at| definitions[at].point()));
+            let watches = chosen.iter().map(|&at| definitions[at].used.location).collect();
             let job = Job { watches, with_reads: true, points: points.clone() };
             let suppressing = self.run(job, false)?;
             self.executions.suppression += 1;
-            let suppressed: Vec<Suppressed> = suppressing
-                .report
-                .suppressed
-                .iter()
-                .filter(|suppressed| suppressed.point == points.len() - 1)
-                .cloned()
+            let suppressed = |of: usize| -> Vec<Suppressed> {
+                let all = suppressing.report.suppressed.iter();
+                all.filter(|suppressed| suppressed.point == first_new + of).cloned().collect()
+            };
+            let ats: Vec<AccessAt> = (0..chosen.len())
+                .map(|of| definitions[chosen[of]].at(&suppressed(of)))
                 .collect();
-            let at = definitions[next].at(&suppressed);
-            // The definition's own values, then what it was made of.
-            if let Some(found) = self.concurrency(&failing, &definitions, next, &suppressing)? {
-                self.chain.push(Link::Definition { at, suppressed: true });
-                return Ok(Some(found));
+            let links = ats.iter().map(|at| Link::Definition { at: at.clone(), suppressed: true });
+            self.chain.extend(links);
+            // Who is suppressed is checked first.
+            let found = self.concurrency(&failing, &definitions, &chosen, &suppressing)?;
+            if found.is_some() {
+                return Ok(found);
             }
-            self.chain.push(Link::Definition { at: at.clone(), suppressed: true });
-            cause = Some(Cause { kind: CauseKind::Statement, accesses: vec![at] });
-            if suppressed.is_empty() {
-                self.notes.push("the definition was not met again when it was to be suppressed".to_owned());
+            cause = Some(Cause { kind: CauseKind::Statement, accesses: ats });
+            if suppressing.report.suppressed.iter().all(|s| s.point < first_new) {
+                let note = "the definition was not met again when it was to be suppressed";
+                self.notes.push(note.to_owned());
             }
             if !suppressing.fails || suppressing.is_unjudged() {
                 if suppressing.is_unjudged() {
-                    self.notes.push(format!("the suppressed execution could not be judged: {}", suppressing.ending));
+                    let ending = &suppressing.ending;
+                    let note = format!("the suppressed execution could not be judged: {ending}");
+                    self.notes.push(note);
                 }
-                let order = self.two_accesses(&failing, &definitions[next])?;
-                if order.is_some() {
-                    return Ok(order);
+                for &at in &chosen {
+                    let order = self.two_accesses(&failing, &definitions[at])?;
+                    if order.is_some() {
+                        return Ok(order);
+                    }
                 }
-                let sources = suppressed.iter().flat_map(|s| s.sources.clone()).collect();
-                let deeper = self.deepen(&failing, &definitions[next], sources, &points)?;
-                return Ok(deeper.or(cause));
+                for (of, &at) in chosen.iter().enumerate() {
+                    let sources = suppressed(of).iter().flat_map(|s| s.sources.clone()).collect();
+                    let before = &points[..first_new];
+                    let deeper = self.deepen(&failing, &definitions[at], sources, before)?;
+                    if deeper.is_some() {
+                        return Ok(deeper);
+                    }
+                }
+                return Ok(cause);
             }
             failing = suppressing;
         }
@@ -532,11 +540,11 @@ impl Session<'_> {
         &mut self,
         failing: &Ran,
         definitions: &[Definition],
-        first: usize,
+        first: &[usize],
         suppressing: &Ran,
     ) -> Result<Option<Cause>, IsolateError> {
-        let order = std::iter::once(first).chain((0..definitions.len()).filter(|at| *at != first));
-        for at in order {
+        let others = (0..definitions.len()).filter(|at| !first.contains(at));
+        for at in first.iter().copied().chain(others) {
             let How::Traced { story, target } = &definitions[at].how else { continue };
             let Some(mut flips) = self.flips(failing, definitions[at].used.location, suppressing)?
             else {
@@ -637,7 +645,7 @@ impl Session<'_> {
                 let found = self.deeper(failing, &used, points)?;
                 let Some((definition, run, suppressed)) = found else { continue };
                 let at = definition.at(&suppressed);
-                if let Some(cause) = self.concurrency(failing, std::slice::from_ref(&definition), 0, &run)? {
+                if let Some(cause) = self.concurrency(failing, std::slice::from_ref(&definition), &[0], &run)? {
                     self.chain.push(Link::Definition { at, suppressed: false });
                     return Ok(Some(cause));
                 }
@@ -664,8 +672,6 @@ impl Session<'_> {
         used: &Use,
         points: &[Point],
     ) -> Result<Option<(Definition, Ran, Vec<Suppressed>)>, IsolateError> {
-        // As in the failing execution, which later points do not change before they are met.
-        let (_, before) = points.split_last().unwrap_or((&points[0], &[]));
         let story = match &failing.trace {
             Some(trace) => story::story(trace, used.location)?,
             None => Story::default(),
@@ -674,7 +680,7 @@ impl Session<'_> {
         let how = match last {
             Some(target) => How::Traced { story, target },
             None => {
-                let watched = self.watched(std::slice::from_ref(used), before)?.pop();
+                let watched = self.watched(std::slice::from_ref(used), points)?.pop();
                 match watched {
                     Some((_, hits, _)) if !hits.is_empty() => How::Watched { hits },
                     _ => return Ok(None),
@@ -683,7 +689,7 @@ impl Session<'_> {
         };
         let definition = Definition { used: *used, how };
         let Some(point) = definition.point() else { return Ok(None) };
-        let mut all = before.to_vec();
+        let mut all = points.to_vec();
         all.push(point);
         let job = Job { watches: vec![used.location], with_reads: true, points: all.clone() };
         let ran = self.run(job, false)?;
@@ -710,6 +716,23 @@ impl Ran {
         self.execution.as_ref().is_some_and(|execution| execution.outcome.end.is_unjudged())
     }
 }
+
+/// The definitions to suppress next: of all values that the failure used, or, if none of those
+/// is left, of what told where they are.
+fn chosen(definitions: &[Definition], points: &[Point]) -> Vec<usize> {
+    let is_new = |definition: &Definition| {
+        definition.point().is_some_and(|point| !points.contains(&point))
+    };
+    let all = || (0..definitions.len()).filter(|&at| is_new(&definitions[at]));
+    let values: Vec<usize> = all().filter(|&at| !definitions[at].used.is_address).collect();
+    match values.is_empty() {
+        true => all().take(1).collect(),
+        false => values.into_iter().take(VALUES_MAX).collect(),
+    }
+}
+
+/// Values that are suppressed together; more would not find debug registers.
+const VALUES_MAX: usize = 3;
 
 /// A failure, with the memory that it used.
 struct Failed {
@@ -966,15 +989,8 @@ impl Flips<'_> {
         let witnesses: Vec<_> = order.iter().map(|access| access.witness()).collect();
         let mut tried: Vec<Schedule> = Vec::new();
         for hold in HOLDS {
-            let Ok(mut stretches) = weave(&self.model, &witnesses, hold) else { continue };
-            if without_last && let [.., last, _] = order {
-                let is_done = |stretch: &Stretch| {
-                    stretch.thread == last.thread && stretch.to > last.at
-                };
-                if let Some(end) = stretches.iter().position(is_done) {
-                    stretches.truncate(end + 1);
-                }
-            }
+            let n = witnesses.len() - usize::from(without_last);
+            let Ok(stretches) = weave(&self.model, &witnesses[..n], hold) else { continue };
             let schedule = schedule(&self.model, &stretches, self.run);
             if tried.contains(&schedule) {
                 continue;
@@ -999,7 +1015,17 @@ impl Flips<'_> {
             // Threads may go another way, and are left to it, if what was wanted has happened.
             let values: Vec<_> =
                 order.iter().map(|access| value_at(&hits, access, self.location)).collect();
-            let followed = execution.outcome.left.is_none();
+            // Behind the first access threads know that something is different.
+            let decides = order[if without_last { n - 1 } else { 0 }];
+            let is_done = |stretch: &Stretch| {
+                stretch.thread == decides.thread && stretch.to > decides.at
+            };
+            let done = stretches.iter().position(is_done).unwrap_or(usize::MAX);
+            let n_choices = self.model.skeleton.choices.len();
+            let followed = execution
+                .outcome
+                .left
+                .is_none_or(|left| left.step as usize > done.saturating_add(n_choices));
             if std::env::var_os("ISODEBUG").is_some() {
                 eprintln!("DBG flip {:?} hold {hold:?} end {} followed {followed} values {values:x?}", order.iter().map(|a| (a.thread.0, a.at, a.deed, a.pc)).collect::<Vec<_>>(), execution.outcome.end);
             }

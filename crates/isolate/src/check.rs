@@ -153,30 +153,36 @@ fn violation<T: Trials>(
     let accesses = &story.accesses;
     let write = &accesses[target];
     // The nearest access of each place in the code comes first: the paper's choice is the very
-    // nearest, but a loop between a test and its use has accesses of its own.
+    // nearest, but a loop between a test and its use has accesses of its own. A violation of
+    // atomicity tells more than one of order.
+    let mut ordered = None;
+    let mut triples: Vec<[&Access; 3]> = Vec::new();
     let other = accesses[..target].iter().rposition(|access| access.thread != write.thread);
-    if let Some(other) = other {
-        let is_same = |access: &&Access| access.thread == write.thread;
-        for first in nearest(accesses[..other].iter().rev().filter(is_same)) {
-            let is_between = accesses[other + 1..target].iter().any(|a| a.thread == write.thread);
-            if is_between || first.writes() == accesses[other].writes() {
-                continue;
-            }
-            if let Some(kind) = true_violation(trials, first, &accesses[other], write)? {
-                let found = vec![first.clone(), accesses[other].clone(), write.clone()];
-                return Ok(Some((kind, found)));
-            }
-        }
+    if let Some(other) = other
+        && !accesses[other + 1..target].iter().any(|access| access.thread == write.thread)
+    {
+        let middle = &accesses[other];
+        let fits = |access: &&Access| access.thread == write.thread;
+        let firsts = nearest(accesses[..other].iter().rev().filter(fits));
+        let breaks = firsts.into_iter().filter(|first| first.writes() != middle.writes());
+        triples.extend(breaks.map(|first| [first, middle, write]));
     }
     let is_read = |access: &&Access| !access.writes() && access.thread != write.thread;
-    let Some(read) = accesses[target + 1..].iter().rev().find(is_read) else { return Ok(None) };
-    let is_reader = |access: &&Access| access.thread == read.thread;
-    for first in nearest(accesses[..target].iter().rev().filter(is_reader)) {
-        if let Some(kind) = true_violation(trials, first, write, read)? {
-            return Ok(Some((kind, vec![first.clone(), write.clone(), read.clone()])));
+    if let Some(read) = accesses[target + 1..].iter().rev().find(is_read) {
+        let is_reader = |access: &&Access| access.thread == read.thread;
+        let firsts = nearest(accesses[..target].iter().rev().filter(is_reader));
+        triples.extend(firsts.into_iter().map(|first| [first, write, read]));
+    }
+    for [first, middle, last] in triples {
+        let kind = true_violation(trials, first, middle, last)?;
+        let accesses = || vec![first.clone(), middle.clone(), last.clone()];
+        match kind {
+            Some(CauseKind::Atomicity) => return Ok(Some((CauseKind::Atomicity, accesses()))),
+            Some(kind) => ordered = ordered.or_else(|| Some((kind, accesses()))),
+            None => {}
         }
     }
-    Ok(None)
+    Ok(ordered)
 }
 
 /// The first of each place in the code, of few places.

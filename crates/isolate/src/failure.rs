@@ -92,10 +92,12 @@ pub(crate) fn failure(scene: &Scene<'_>, thread: ThreadId, death: Death) -> Fail
 fn uses(scene: &Scene<'_>, origins: &[Origin]) -> Vec<Use> {
     let of = |origin: &Origin, is_address: bool| {
         let location = origin.location?;
+        let value = scene.memory.number(location.address, location.n_bytes.min(8) as usize);
         let activation = activation(scene, location);
-        Some(Use { pc: origin.pc, location, value: origin.value, is_address, activation })
+        Some(Use { pc: origin.pc, location, value, is_address, activation })
     };
-    let mut uses: Vec<Use> = origins.iter().filter_map(|origin| of(origin, false)).collect();
+    let mut uses: Vec<Use> =
+        origins.iter().filter_map(|origin| of(origin, origin.is_doubtful)).collect();
     let addresses = origins.iter().flat_map(|origin| &origin.addresses);
     for used in addresses.filter_map(|location| {
         let value = scene.memory.number(location.address, location.n_bytes as usize);
@@ -205,7 +207,9 @@ fn of_instruction(scene: &Scene<'_>, number: i32, address: Option<u64>) -> Vec<O
     registers.sort_by_key(is_mapped);
     let mut origins = Vec::new();
     for register in registers {
-        origins.extend(scene.of_register(&place, register));
+        let is_doubtful = !origins.is_empty() && is_mapped(&register);
+        let found = scene.of_register(&place, register).into_iter();
+        origins.extend(found.map(|origin| Origin { is_doubtful, ..origin }));
     }
     origins
 }
@@ -237,7 +241,7 @@ fn of_jump(scene: &Scene<'_>, frame: &Frame) -> Vec<Origin> {
 fn of_slot(scene: &Scene<'_>, pc: u64, address: u64) -> Vec<Origin> {
     let location = Some(Location { address, n_bytes: 8 });
     let value = scene.memory.number(address, 8);
-    vec![Origin { pc, location, value, addresses: Vec::new() }]
+    vec![Origin { pc, location, value, addresses: Vec::new(), is_doubtful: false }]
 }
 
 /// Whether an instruction saves what a function's caller needs: a push, or a call's own.

@@ -54,6 +54,8 @@ pub(crate) struct Origin {
     pub(crate) value: Option<u64>,
     /// The memory that its address was made of: of an array's element, the index and the base.
     pub(crate) addresses: Vec<Location>,
+    /// Another one is likelier to blame.
+    pub(crate) is_doubtful: bool,
 }
 
 /// A thread that has stopped, with all that helps to understand how it came there.
@@ -87,8 +89,8 @@ enum Context {
 struct Budget {
     n_instructions: usize,
     depth: usize,
-    /// Loads that are being followed: what a loop loads from what it loaded is followed a few
-    /// times only.
+    /// What is being followed: loads, and, inverted, definitions. What a loop makes from what
+    /// it made is followed a few times only.
     active: Vec<u64>,
 }
 
@@ -292,7 +294,13 @@ impl<'a> Scene<'a> {
                     }
                 } else if !is_call(&instruction) && written(&instruction) & wanted != 0 {
                     n_definitions += 1;
-                    origins.extend(self.of_definition(&back, register, budget));
+                    let ip = instruction.ip();
+                    let n_rounds = budget.active.iter().filter(|other| **other == !ip).count();
+                    if n_rounds < ROUNDS_MAX - 1 {
+                        budget.active.push(!ip);
+                        origins.extend(self.of_definition(&back, register, budget));
+                        budget.active.pop();
+                    }
                 } else {
                     open.push(back);
                 }
@@ -435,10 +443,7 @@ impl<'a> Scene<'a> {
             .filter(|used| !matches!(used.access(), OpAccess::Write | OpAccess::CondWrite))
             .map(|used| used.register())
             .filter(|register| bit(*register) != 0 && bit(*register) < crate::code::FLAGS)
-            .filter(|register| {
-                !matches!(register.full_register(), Register::RSP | Register::RBP)
-                    || !addresses.is_empty() && !addresses.contains(register)
-            })
+            .filter(|register| register.full_register() != Register::RSP)
             .filter(|register| !addresses.contains(register))
             .collect();
         let mut origins = Vec::new();
@@ -573,7 +578,12 @@ impl<'a> Scene<'a> {
                 pc: instruction.ip(),
                 location: Some(Location { address, n_bytes: n_bytes as u64 }),
                 value: Some(extended(held)),
-                addresses: self.of_address(walk, &instruction, budget),
+                addresses: match budget.active.iter().filter(|ip| **ip >> 63 == 0).count() {
+                    1 => self.of_address(walk, &instruction, budget),
+                    // Only what was asked for, not what its address depends on.
+                    _ => Vec::new(),
+                },
+                is_doubtful: false,
             });
         }
         origins
@@ -671,7 +681,7 @@ fn constant(instruction: &Instruction) -> Origin {
     let last = instruction.op_count().saturating_sub(1);
     let is_immediate = is_constant(instruction.op_kind(last));
     let value = if is_immediate { instruction.immediate(last) } else { 0 };
-    Origin { pc: instruction.ip(), location: None, value: Some(value), addresses: Vec::new() }
+    Origin { pc: instruction.ip(), location: None, value: Some(value), addresses: Vec::new(), is_doubtful: false }
 }
 
 /// Whether an operand is part of the instruction.
