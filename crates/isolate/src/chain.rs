@@ -374,7 +374,7 @@ impl Session<'_> {
         let mut points: Vec<Point> = Vec::new();
         let mut cause = None;
         for iteration in 0..ITERATIONS_MAX {
-            let Some(failed) = failed(&failing) else {
+            let Some(failed) = self.failed(&failing, &points)? else {
                 if let Some(at) = failing.report.failure.as_ref().map(|failure| at_failure(failure, None)) {
                     self.chain.push(Link::Failure { what: failing.ending.clone(), at });
                 }
@@ -403,7 +403,7 @@ impl Session<'_> {
             let first_new = points.len();
             points.extend(chosen.iter().filter_map(|&at| definitions[at].point()));
             let watches = chosen.iter().map(|&at| definitions[at].used.location).collect();
-            let job = Job { watches, with_reads: true, points: points.clone() };
+            let job = Job { watches, with_reads: true, points: points.clone(), ..Job::default() };
             let suppressing = self.run(job, false)?;
             self.executions.suppression += 1;
             let suppressed = |of: usize| -> Vec<Suppressed> {
@@ -419,6 +419,12 @@ impl Session<'_> {
             let found = self.concurrency(&failing, &definitions, &chosen, &suppressing)?;
             if found.is_some() {
                 return Ok(found);
+            }
+            for &at in chosen.iter().filter(|&&at| !definitions[at].is_memory()) {
+                let order = self.two_accesses(&failing, &definitions[at])?;
+                if order.is_some() {
+                    return Ok(order);
+                }
             }
             cause = Some(Cause { kind: CauseKind::Statement, accesses: ats });
             if suppressing.report.suppressed.iter().all(|s| s.point < first_new) {
@@ -438,6 +444,9 @@ impl Session<'_> {
                     }
                 }
                 for (of, &at) in chosen.iter().enumerate() {
+                    if suppressed(of).iter().any(|suppressed| suppressed.strays) {
+                        continue;
+                    }
                     let sources = suppressed(of).iter().flat_map(|s| s.sources.clone()).collect();
                     let before = &points[..first_new];
                     let deeper = self.deepen(&failing, &definitions[at], sources, before)?;
@@ -451,6 +460,42 @@ impl Session<'_> {
         }
         self.notes.push(format!("given up after {ITERATIONS_MAX} suppressions"));
         Ok(cause)
+    }
+
+    /// What a failing execution failed on; loads whose addresses the end of the execution does
+    /// not tell are looked up in its trace, or in an execution more.
+    fn failed(&mut self, failing: &Ran, points: &[Point]) -> Result<Option<Failed>, IsolateError> {
+        if let Some(failed) = failed(failing) {
+            return Ok(Some(failed));
+        }
+        let Some(failure) = &failing.report.failure else { return Ok(None) };
+        let found = match &failing.trace {
+            Some(trace) => loaded(trace, failure)?,
+            None => Vec::new(),
+        };
+        let found = if found.is_empty() && !failure.lost.is_empty() {
+            let probes = failure.lost.iter().take(VALUES_MAX).copied().collect();
+            let job = Job { probes, points: points.to_vec(), ..Job::default() };
+            let ran = self.run(job, false)?;
+            self.executions.watch += 1;
+            let thread = failure.thread.0;
+            let probed = |pc: &u64| Some((*pc, *ran.report.probed.get(&(thread, *pc))?));
+            failure.lost.iter().filter_map(probed).collect()
+        } else {
+            found
+        };
+        let uses: Vec<Use> = found
+            .into_iter()
+            .map(|(pc, location)| Use {
+                pc,
+                location,
+                value: None,
+                is_address: false,
+                activation: None,
+            })
+            .collect();
+        let Some(first) = uses.first() else { return Ok(None) };
+        Ok(Some(Failed { at: at_failure(failure, Some(first)), uses }))
     }
 
     /// The last definitions of what a failure used, the likeliest first.
@@ -502,7 +547,7 @@ impl Session<'_> {
         let slot = |used: &Use| used.activation.map(|address| Location { address, n_bytes: 8 });
         let mut watches: Vec<Location> = uses.iter().map(|used| used.location).collect();
         watches.extend(uses.iter().find_map(slot));
-        let job = Job { watches, with_reads: false, points: points.to_vec() };
+        let job = Job { watches, with_reads: false, points: points.to_vec(), ..Job::default() };
         let ran = self.run(job, false)?;
         self.executions.watch += 1;
         let hits = &ran.report.hits;
@@ -521,7 +566,18 @@ impl Session<'_> {
                     last.push((*number, (*hit).clone()));
                 }
             }
+            // A library call may write a byte twice; all that it wrote is one definition.
+            let mut at = last.iter().map(|(number, _)| *number).min().unwrap_or(0);
+            while at > 0
+                && let Some((number, hit)) = writes.get(at as usize - 1)
+                && !hit.callers.is_empty()
+                && last.iter().any(|(_, other)| own_part(&other.callers) == own_part(&hit.callers))
+            {
+                last.push((*number, (*hit).clone()));
+                at -= 1;
+            }
             last.sort_by_key(|(number, _)| *number);
+            last.dedup_by_key(|(number, _)| *number);
             let stale = slot(used).is_some_and(|slot| {
                 let begins = |hit: &Hit| {
                     hit.writes && slot.overlaps(hit.location.address, hit.location.n_bytes)
@@ -601,7 +657,12 @@ impl Session<'_> {
             run: &failing.run,
             model: story::model(trace)?,
             location,
-            watched: &watched.report.hits,
+            // Behind the definition all is different.
+            watched: {
+                let report = &watched.report;
+                let until = report.suppressed.last().map_or(report.hits.len(), |s| s.n_hits);
+                &report.hits[..until]
+            },
             n_race: 0,
             n_violation: 0,
         }))
@@ -622,7 +683,13 @@ impl Session<'_> {
         if definition.is_partial() {
             return Ok(None);
         }
+        // Without other threads, only what is passed on unchanged is not to blame.
+        let is_passed_on = |origin: &Origin, value: Option<u64>| {
+            failing.trace.is_some() || origin.value.is_some() && origin.value == value
+        };
+        let mut value = definition.used.value;
         for _ in 0..DEPTH_MAX {
+            sources.retain(|origin| is_passed_on(origin, value));
             let uses: Vec<Use> = sources
                 .iter()
                 .filter_map(|origin| {
@@ -651,8 +718,9 @@ impl Session<'_> {
                 }
                 if next.is_none() {
                     self.chain.push(Link::Definition { at: at.clone(), suppressed: false });
+                    value = at.value;
                     blamed = Some(Cause { kind: CauseKind::Statement, accesses: vec![at] });
-                    let is_end = definition.is_partial();
+                    let is_end = definition.is_partial() || suppressed.iter().any(|s| s.strays);
                     next = Some(match is_end {
                         true => Vec::new(),
                         false => suppressed.iter().flat_map(|s| s.sources.clone()).collect(),
@@ -691,13 +759,18 @@ impl Session<'_> {
         let Some(point) = definition.point() else { return Ok(None) };
         let mut all = points.to_vec();
         all.push(point);
-        let job = Job { watches: vec![used.location], with_reads: true, points: all.clone() };
+        let job = Job { watches: vec![used.location], with_reads: true, points: all.clone(), ..Job::default() };
         let ran = self.run(job, false)?;
         self.executions.watch += 1;
         let suppressed: Vec<Suppressed> =
             ran.report.suppressed.iter().filter(|s| s.point == all.len() - 1).cloned().collect();
         Ok(Some((definition, ran, suppressed)))
     }
+}
+
+/// The outer activations of a library call: its inner ones change while it goes on.
+fn own_part(callers: &[u64]) -> &[u64] {
+    &callers[callers.len().saturating_sub(3)..]
 }
 
 fn cause_of(kind: CauseKind, accesses: &[Access], values: &[Option<u64>]) -> Cause {
@@ -757,7 +830,8 @@ fn failed(ran: &Ran) -> Option<Failed> {
             End::DoubleFree { place } => {
                 return Some(of_memory(place.thread, place.pc, place.addr.0, 1, Deed::Free));
             }
-            End::Misuse { place, .. } => {
+            // Through a null pointer: then that pointer is what was wrong.
+            End::Misuse { place, .. } if place.addr.0 >= 4096 => {
                 return Some(of_memory(place.thread, place.pc, place.addr.0, 1, Deed::Acquire));
             }
             End::Deadlock | End::LostWakeup => {
@@ -792,6 +866,23 @@ fn at_failure(failure: &Failure, used: Option<&Use>) -> AccessAt {
         location: used.map(|used| used.location),
         value: used.and_then(|used| used.value),
     }
+}
+
+/// What loads of unknown addresses have loaded last, as the trace tells.
+fn loaded(trace: &Trace, failure: &Failure) -> Result<Vec<(u64, Location)>, ReadError> {
+    use raddle_trace::event::Op;
+    let mut last = rustc_hash::FxHashMap::default();
+    for event in trace.events() {
+        let event = event?;
+        if event.thread == failure.thread
+            && let Op::Read(access) = event.op
+        {
+            last.insert(event.pc.0, Location { address: access.addr.0, n_bytes: access.bytes });
+        }
+    }
+    // A callback comes right before its load.
+    let near = |pc: &u64| (0..48).find_map(|before| Some((*pc, *last.get(&(pc - before))?)));
+    Ok(failure.lost.iter().filter_map(near).collect())
 }
 
 /// What a thread read last.
@@ -882,6 +973,17 @@ impl Definition {
                 AccessAt { thread: hit.thread, deed: Deed::Write, pcs, location, value }
             }
             How::Stale | How::Untouched { .. } => unreachable!("it cannot be suppressed"),
+        }
+    }
+
+    /// Whether it is a write to memory, not an operation on a synchronization object.
+    fn is_memory(&self) -> bool {
+        match &self.how {
+            How::Traced { story, target } => {
+                let deed = story.accesses[*target].deed;
+                matches!(deed, Deed::Write | Deed::AtomicWrite | Deed::Free)
+            }
+            _ => true,
         }
     }
 
@@ -1000,7 +1102,7 @@ impl Flips<'_> {
             let plan = Plan { order: order_of_threads, ..self.plan.clone() };
             let (execution, hits) = if with_values {
                 let watches = vec![self.location];
-                let job = Job { watches, with_reads: true, points: Vec::new() };
+                let job = Job { watches, with_reads: true, ..Job::default() };
                 let mut follower = Follower::new(job);
                 let execution =
                     execute_traced(&self.launch, &plan, Delivery::Nothing, &mut follower)?;

@@ -3,6 +3,7 @@
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use raddle_trace::id::ThreadId;
 
+use crate::code::{KEPT, bit};
 use crate::flow;
 use crate::frame::{Frame, RIP, RSP};
 use crate::origin::{Location, Origin, Scene};
@@ -22,6 +23,8 @@ pub struct Failure {
     pub callers: Vec<u64>,
     /// The memory whose values made it fail; the first ones are the likeliest.
     pub uses: Vec<Use>,
+    /// Loads whose values made it fail, but from where is not known.
+    pub lost: Vec<u64>,
 }
 
 /// Memory whose value was used.
@@ -85,6 +88,7 @@ pub(crate) fn failure(scene: &Scene<'_>, thread: ThreadId, death: Death) -> Fail
         pc,
         callers: pcs[at + 1..].to_vec(),
         uses: uses(scene, &origins),
+        lost: origins.iter().filter(|origin| origin.is_lost).map(|origin| origin.pc).collect(),
     }
 }
 
@@ -108,6 +112,12 @@ fn uses(scene: &Scene<'_>, origins: &[Origin]) -> Vec<Use> {
             uses.push(used);
         }
     }
+    // An index is suspected before the pointer that it belongs to.
+    let is_pointer = |value: Option<u64>| {
+        value.is_some_and(|value| value > 0xffff && scene.memory.number(value, 1).is_some())
+    };
+    uses.sort_by_key(|used| used.is_address && is_pointer(used.value));
+    uses.sort_by_key(|used| used.is_address);
     uses
 }
 
@@ -151,6 +161,13 @@ fn of_report(scene: &Scene<'_>) -> (usize, Vec<Origin>) {
         if origins.iter().any(|origin| origin.location.is_some()) {
             return (frame, origins);
         }
+    }
+    // Or somebody else has found that what it was given is wrong.
+    let given = (1..n_frames).find(|&at| scene.images.is_own(scene.frames[at].pc()));
+    if let Some(frame) = given
+        && let Some(place) = scene.place(frame)
+    {
+        return (frame, scene.of_register(&place, Register::RDI));
     }
     (frames.last().copied().unwrap_or(0), Vec::new())
 }
@@ -208,10 +225,28 @@ fn of_instruction(scene: &Scene<'_>, number: i32, address: Option<u64>) -> Vec<O
     let mut origins = Vec::new();
     for register in registers {
         let is_doubtful = !origins.is_empty() && is_mapped(&register);
-        let found = scene.of_register(&place, register).into_iter();
+        let mut found = scene.of_register(&place, register);
+        if found.iter().all(|origin| origin.location.is_none()) {
+            found.extend(of_saved(scene, frame, register));
+        }
+        let found = found.into_iter();
         origins.extend(found.map(|origin| Origin { is_doubtful, ..origin }));
     }
     origins
+}
+
+/// A register that calls keep may have come back wrong from the last one: from where that had
+/// saved it, right below the stack.
+fn of_saved(scene: &Scene<'_>, frame: &Frame, register: Register) -> Vec<Origin> {
+    let (Some(rsp), Some(value)) = (frame.get(RSP), frame.value(register)) else {
+        return Vec::new();
+    };
+    if bit(register) & KEPT == 0 || register.size() != 8 {
+        return Vec::new();
+    }
+    let slots = (2..=8).map(|n| rsp - 8 * n);
+    let saved = slots.into_iter().find(|&slot| scene.memory.number(slot, 8) == Some(value));
+    saved.map_or_else(Vec::new, |slot| of_slot(scene, frame.pc(), slot))
 }
 
 /// A thread that has jumped to where no code is: by a return, or by a call through a pointer.
@@ -241,7 +276,7 @@ fn of_jump(scene: &Scene<'_>, frame: &Frame) -> Vec<Origin> {
 fn of_slot(scene: &Scene<'_>, pc: u64, address: u64) -> Vec<Origin> {
     let location = Some(Location { address, n_bytes: 8 });
     let value = scene.memory.number(address, 8);
-    vec![Origin { pc, location, value, addresses: Vec::new(), is_doubtful: false }]
+    vec![Origin { pc, location, value, addresses: Vec::new(), is_doubtful: false, is_lost: false }]
 }
 
 /// Whether an instruction saves what a function's caller needs: a push, or a call's own.

@@ -41,6 +41,8 @@ pub(crate) struct Job {
     pub(crate) with_reads: bool,
     /// What is suppressed.
     pub(crate) points: Vec<Point>,
+    /// Loads whose last addresses are wanted.
+    pub(crate) probes: Vec<u64>,
 }
 
 /// A definition that is suppressed.
@@ -86,12 +88,18 @@ pub(crate) struct Suppressed {
     pub(crate) hit: Hit,
     /// Where what it wrote came from.
     pub(crate) sources: Vec<Origin>,
+    /// It was written through a pointer to another block of the heap.
+    pub(crate) strays: bool,
+    /// How many accesses to what is watched were noted by then.
+    pub(crate) n_hits: usize,
 }
 
 /// What came of an execution.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) failure: Option<Failure>,
+    /// By thread and load, what it loaded last.
+    pub(crate) probed: FxHashMap<(u32, u64), Location>,
     pub(crate) hits: Vec<Hit>,
     pub(crate) suppressed: Vec<Suppressed>,
     pub(crate) modules: Vec<Module>,
@@ -251,8 +259,10 @@ impl Tracer for Follower {
                     self.go_on(tid, None)?;
                 }
                 Stop::Exiting => {
-                    // Only the first one of the process still has its stack to tell.
-                    if self.report.failure.is_none() {
+                    // Whoever ends the process, not only itself, may have a reason.
+                    let ends_all = tracee::registers(tid)
+                        .is_ok_and(|r| r.orig_rax == libc::SYS_exit_group as u64);
+                    if self.report.failure.is_none() && ends_all {
                         self.note_failure(tid, Death::Own);
                     }
                     tracee::resume(tid, Go::On, None)?;
@@ -408,11 +418,25 @@ impl Follower {
         }
         self.returned(tid, &registers);
         for slot in (0..N_DATA).filter(|&slot| is_hit(slot)) {
-            if let Some((word, _)) = armed[slot] {
+            if let Some((pc, Watched::Execution)) = armed[slot] {
+                self.probe(tid, &registers, pc);
+            } else if let Some((word, _)) = armed[slot] {
                 self.touched(tid, &mut registers, word)?;
             }
         }
         self.go_on(tid, None)
+    }
+
+    /// Notes what a load is about to load.
+    fn probe(&mut self, tid: Pid, registers: &Registers, pc: u64) {
+        let Some(load) = self.functions.instruction(&self.images, pc) else { return };
+        let frame = Frame::innermost(registers);
+        let touched = flow::touched(&load, &frame, &mut self.factory);
+        if let Some((address, n_bytes, _)) = touched.iter().find(|(_, _, writes)| !writes) {
+            let thread = self.thread(tid).number;
+            let location = Location { address: *address, n_bytes: *n_bytes };
+            self.report.probed.insert((thread, pc), location);
+        }
     }
 
     /// Ends the calls that have returned.
@@ -462,7 +486,10 @@ impl Follower {
         };
         let exact = touched.iter().find(in_word).copied();
         if let Some(slot) = self.words.iter().position(|(watched, _)| *watched == word) {
-            self.note_hit(tid, registers, instruction, slot, exact)?;
+            let is_suppressed = self.note_hit(tid, registers, instruction, slot, exact)?;
+            if is_suppressed {
+                return Ok(());
+            }
         }
         let thread = self.thread(tid);
         if thread.is_stepping || thread.overs.last().is_some_and(|over| over.is_opaque) {
@@ -470,6 +497,7 @@ impl Follower {
             return Ok(());
         }
         let mask = self.bytes.get(word, 8);
+        if std::env::var_os("ISOSTEP").is_some() { eprintln!("DBG touch {word:x} mask {mask:x} rip {:x} {:?}", registers.rip, instruction.map(|i| i.ip())); }
         if mask == 0 {
             return Ok(());
         }
@@ -558,7 +586,7 @@ impl Follower {
         instruction: Option<Instruction>,
         slot: usize,
         exact: Option<(u64, u64, bool)>,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let (word, before) = self.words[slot];
         let after = self.memory().number(word, 8).unwrap_or(before);
         let writes = match exact {
@@ -566,7 +594,7 @@ impl Follower {
             None => after != before || instruction.is_some_and(|i| failure::is_save(&i)),
         };
         if !writes && (!self.job.with_reads || self.report.hits.len() > READS_MAX) {
-            return Ok(());
+            return Ok(false);
         }
         let (address, n_bytes) = exact.map_or((word, 8), |(address, n_bytes, _)| (address, n_bytes));
         let pc = instruction.map_or(registers.rip, |instruction| match instruction.ip() {
@@ -581,17 +609,19 @@ impl Follower {
         let location = Location { address, n_bytes };
         let hit = Hit { thread, pc, callers, location, writes, word, before, after };
         self.words[slot].1 = after;
+        if self.job.watches.iter().any(|watch| watch.overlaps(word, 8)) {
+            self.report.hits.push(hit.clone());
+        }
+        let mut is_suppressed = false;
         if writes {
             for point in 0..self.job.points.len() {
                 if self.is_picked(point, &hit) {
                     self.suppress(point, &hit, registers);
+                    is_suppressed = true;
                 }
             }
         }
-        if self.job.watches.iter().any(|watch| watch.overlaps(word, 8)) {
-            self.report.hits.push(hit);
-        }
-        Ok(())
+        Ok(is_suppressed)
     }
 
     /// Whether a write is the one that a point means.
@@ -632,10 +662,9 @@ impl Follower {
         let mut frames = self.frames(registers);
         frames[0] = at_store;
         let scene = self.scene(&frames);
-        let sources = match self.images.is_own(hit.pc) {
-            true => scene.place(0).map(|place| scene.of_stored(&place)).unwrap_or_default(),
-            false => Vec::new(),
-        };
+        let place = scene.place(0).filter(|_| self.images.is_own(hit.pc));
+        let sources = place.as_ref().map(|place| scene.of_stored(place)).unwrap_or_default();
+        let strays = place.is_some_and(|place| scene.strays(&place, hit.location));
         // What it has written is taken back.
         let location = &hit.location;
         let old = hit.before.to_le_bytes();
@@ -651,7 +680,8 @@ impl Follower {
             }
         }
         if std::env::var_os("ISODEBUG").is_some() { eprintln!("DBG suppress {point} {hit:x?} sources {sources:x?}"); }
-        self.report.suppressed.push(Suppressed { point, hit: hit.clone(), sources });
+        let n_hits = self.report.hits.len();
+        self.report.suppressed.push(Suppressed { point, hit: hit.clone(), sources, strays, n_hits });
     }
 
     /// A suppressed word was touched in raddle's own library, by an atomic operation most
@@ -694,6 +724,7 @@ impl Follower {
             let mut registers = tracee::registers(tid)?;
             let before = registers;
             let steps = self.pass_over(tid, &mut registers)?;
+            if std::env::var_os("ISOSTEP").is_some() { let n = self.thread(tid).number; eprintln!("DBG T{n} {:x} -> {:x} steps {steps} shadow {:x} bytes {:x?}", before.rip, registers.rip, self.threads[&tid.as_raw()].shadow.registers(), self.bytes.words().collect::<Vec<_>>()); }
             if registers.rip != before.rip || registers.rsp != before.rsp {
                 tracee::set_registers(tid, &registers)?;
             }
@@ -1127,6 +1158,10 @@ impl Follower {
         let mut n = 0;
         for &(word, _) in &self.words {
             slots[n] = Some((word, how));
+            n += 1;
+        }
+        for &pc in self.job.probes.iter().take(N_DATA - n) {
+            slots[n] = Some((pc, Watched::Execution));
             n += 1;
         }
         for word in self.bytes.words().filter(|word| !self.protected.contains(&(word / PAGE))) {

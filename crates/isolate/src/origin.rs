@@ -56,6 +56,8 @@ pub(crate) struct Origin {
     pub(crate) addresses: Vec<Location>,
     /// Another one is likelier to blame.
     pub(crate) is_doubtful: bool,
+    /// It was loaded from memory, but from where is not known.
+    pub(crate) is_lost: bool,
 }
 
 /// A thread that has stopped, with all that helps to understand how it came there.
@@ -584,9 +586,35 @@ impl<'a> Scene<'a> {
                     _ => Vec::new(),
                 },
                 is_doubtful: false,
+                is_lost: false,
             });
         }
+        if origins.is_empty() && !is_own_variable(&instruction) {
+            origins.push(Origin { value: None, is_lost: true, ..constant(&instruction) });
+        }
         origins
+    }
+
+    /// Whether a store was made through a pointer to another block of the heap than where it
+    /// went: the allocator keeps a block's size before it.
+    pub(crate) fn strays(&self, store: &Walk, location: Location) -> bool {
+        let mut budget = Budget::default();
+        let instruction = self.instruction(store);
+        if instruction.op0_kind() != OpKind::Memory || is_own_variable(&instruction) {
+            return false;
+        }
+        let pointers = self.of_address(store, &instruction, &mut budget);
+        pointers.iter().filter(|pointer| pointer.n_bytes == 8).any(|pointer| {
+            let Some(block) = self.memory.number(pointer.address, 8) else { return false };
+            let is_block = block & 0xf == 0 && block <= location.address;
+            let Some(size) = self.memory.number(block.wrapping_sub(8), 8) else { return false };
+            let size = size & !7;
+            is_block
+                && self.images.at(block).is_none()
+                && !self.is_on_stack(block)
+                && (32..1 << 30).contains(&size)
+                && location.address >= block + size - 8
+        })
     }
 
     /// What the address of a load was made of, the index first.
@@ -681,7 +709,7 @@ fn constant(instruction: &Instruction) -> Origin {
     let last = instruction.op_count().saturating_sub(1);
     let is_immediate = is_constant(instruction.op_kind(last));
     let value = if is_immediate { instruction.immediate(last) } else { 0 };
-    Origin { pc: instruction.ip(), location: None, value: Some(value), addresses: Vec::new(), is_doubtful: false }
+    Origin { pc: instruction.ip(), location: None, value: Some(value), addresses: Vec::new(), is_doubtful: false, is_lost: false }
 }
 
 /// Whether an operand is part of the instruction.

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::args::{IsolateArgs, TargetArgs};
 use crate::exit::Exit;
-use crate::{replay, run, shell, target};
+use crate::{clip, replay, run, shell, target};
 
 pub(crate) fn isolate(args: &IsolateArgs) -> Result<Exit> {
     let Subject { launch, plan, expected } = subject(args)?;
@@ -152,7 +152,16 @@ impl<'a> Told<'a> {
 
     /// The innermost line of the program itself.
     fn frame(&self, at: &AccessAt) -> Frame {
-        let own = at.pcs.iter().find_map(|&pc| self.namer.site(pc).own_frame().cloned());
+        let is_system = |module: &str| {
+            let name = clip::file_name(module);
+            name.starts_with("libtsan.so")
+                || ["/lib/", "/lib64/", "/usr/lib/"].iter().any(|start| module.starts_with(start))
+        };
+        let own = at.pcs.iter().find_map(|&pc| {
+            let site = self.namer.site(pc);
+            let is_own = !site.module.is_empty() && !is_system(&site.module);
+            site.own_frame().filter(|_| is_own).cloned()
+        });
         let first = || at.pcs.first().map(|&pc| self.namer.site(pc).frame.clone());
         own.or_else(first).unwrap_or_default()
     }

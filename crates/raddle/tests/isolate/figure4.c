@@ -10,14 +10,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define N_STRUCTS 16
-
 struct record {
     int data;
 };
 
-static int shared_x = 1, shared_y;
-static int *x = &shared_x, *y = &shared_y;
+static volatile int shared_x = 1, shared_y;
+static volatile int *x = &shared_x, *y = &shared_y;
 static struct record **structs;
 static pthread_mutex_t section = PTHREAD_MUTEX_INITIALIZER;
 

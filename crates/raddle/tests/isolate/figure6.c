@@ -15,8 +15,8 @@ struct record {
     int data;
 };
 
-static int shared_x, shared_y, shared_z;
-static int *x = &shared_x, *y = &shared_y, *z = &shared_z;
+static volatile int shared_x, shared_y, shared_z;
+static volatile int *x = &shared_x, *y = &shared_y, *z = &shared_z;
 static struct record **structs;
 static pthread_mutex_t section = PTHREAD_MUTEX_INITIALIZER;
 

@@ -2,8 +2,7 @@
 // buffer holds, and then the count is raised, without a lock. Two requests copy to the same
 // place, and the count is raised by one of them only.
 // Isolate: rr
-// Cause: race
-// Executions: 1 1 1 0
+// Cause: race, atomicity
 // Guilty: 2 lines
 
 #include <assert.h>

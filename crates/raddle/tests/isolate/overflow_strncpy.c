@@ -19,8 +19,8 @@ static int parse_mirror(const char *line)
 int main(void)
 {
     char line[64];
-    memset(line, 'h', 40);
-    line[40] = 0;
+    memset(line, 'h', 48);
+    line[48] = 0;
     int found = parse_mirror(line);
     printf("%d\n", found);
     return 0;
