@@ -130,8 +130,6 @@ pub(crate) struct Follower {
     bytes: Bytes,
     /// Pages that are protected now.
     protected: FxHashSet<u64>,
-    /// The same, while a thread is let through.
-    lifted: FxHashSet<u64>,
     factory: InstructionInfoFactory,
     before: FxHashMap<u64, Option<Instruction>>,
     /// Where a Rust program panics.
@@ -146,6 +144,8 @@ struct Thread {
     number: u32,
     shadow: Shadow,
     is_stepping: bool,
+    /// It was stopped by a protected page, which is open now.
+    is_let_through: bool,
     /// Calls that run at full speed, outermost first.
     overs: Vec<Over>,
     armed: Option<[Option<(u64, Watched)>; N_DEBUG_REGISTERS]>,
@@ -219,7 +219,6 @@ impl Follower {
             words: words.into_iter().map(|word| (word, 0)).collect(),
             bytes: Bytes::default(),
             protected: FxHashSet::default(),
-            lifted: FxHashSet::default(),
             factory: InstructionInfoFactory::new(),
             before: FxHashMap::default(),
             panic: None,
@@ -287,6 +286,7 @@ impl Follower {
             number,
             shadow: Shadow::default(),
             is_stepping: false,
+            is_let_through: false,
             overs: Vec::new(),
             armed: None,
             is_new,
@@ -322,7 +322,9 @@ impl Follower {
             libc::SIGTRAP => self.trap(tid),
             libc::SIGSEGV if self.is_protection(tid) => {
                 self.lift(tid)?;
-                self.thread(tid).is_stepping = true;
+                let thread = self.thread(tid);
+                thread.is_stepping = true;
+                thread.is_let_through = true;
                 self.go_on(tid, None)
             }
             libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGABRT => {
@@ -338,7 +340,6 @@ impl Follower {
     /// A failing program is left to itself: whoever looks at its memory is to see it.
     fn stop_suppression(&mut self, tid: Pid) -> io::Result<()> {
         self.lift(tid)?;
-        self.lifted.clear();
         self.bytes = Bytes::default();
         self.job.points.clear();
         self.words.clear();
@@ -477,7 +478,12 @@ impl Follower {
     /// A debug register tells that a word was touched by the instruction before.
     fn touched(&mut self, tid: Pid, registers: &mut Registers, word: u64) -> io::Result<()> {
         let instruction = self.culprit(registers, word);
-        let frame = Frame::innermost(registers);
+        let mut frame = Frame::innermost(registers);
+        if let Some(instruction) = &instruction {
+            // As it was before.
+            let moved = i64::from(instruction.stack_pointer_increment());
+            frame.set(RSP, Some(registers.rsp.wrapping_sub(moved as u64)));
+        }
         let touched = instruction
             .map(|instruction| flow::touched(&instruction, &frame, &mut self.factory))
             .unwrap_or_default();
@@ -621,7 +627,24 @@ impl Follower {
                 }
             }
         }
+        if is_suppressed && (0..self.job.points.len()).all(|point| self.is_met(point)) {
+            // What comes now is no longer the execution that is asked about.
+            self.words.clear();
+        }
         Ok(is_suppressed)
+    }
+
+    /// Whether a point has been suppressed, with all its parts.
+    fn is_met(&self, point: usize) -> bool {
+        let count = self.counts[point];
+        match &self.job.points[point].pick {
+            Pick::Numbers(numbers) => numbers.iter().all(|number| *number < count),
+            // A library call may have more parts.
+            Pick::Event { nth, .. } => {
+                let own = |s: &Suppressed| s.point == point && s.hit.callers.is_empty();
+                *nth < count && self.report.suppressed.iter().any(own)
+            }
+        }
     }
 
     /// Whether a write is the one that a point means.
@@ -753,7 +776,7 @@ impl Follower {
             self.refresh(rip);
             let mut shadow = self.thread(tid).shadow.clone();
             // Who is let through a protected page is stepped once, whatever its registers.
-            let is_let_through = !self.lifted.is_empty();
+            let is_let_through = std::mem::take(&mut self.thread(tid).is_let_through);
             let function = self.functions.at(&self.images, rip);
             let place = function.as_ref().and_then(|function| function.index(rip));
             if let (Some(function), Some(at)) = (&function, place) {
@@ -762,6 +785,23 @@ impl Follower {
             }
             if shadow.is_clean() && !is_let_through {
                 return Ok(false);
+            }
+            if shadow.is_clean() && let Some(instruction) = self.functions.instruction(&self.images, rip) {
+                let frame = Frame::innermost(registers);
+                if !self.is_used(tid, &instruction, &frame) {
+                    let is_call = matches!(
+                        instruction.flow_control(),
+                        FlowControl::Call | FlowControl::IndirectCall
+                    );
+                    if is_call {
+                        self.bytes.fill(registers.rsp - 8, 8, false);
+                    } else {
+                        let thread = self.threads.get_mut(&tid.as_raw()).expect("it is followed");
+                        let (bytes, factory) = (&mut self.bytes, &mut self.factory);
+                        flow::flow(&instruction, &frame, &mut thread.shadow, bytes, factory);
+                    }
+                    return Ok(true);
+                }
             }
             if self.images.at(rip).is_some_and(|image| image.is_runtime) {
                 self.leave_runtime(tid, registers);
@@ -1174,10 +1214,7 @@ impl Follower {
         }
         // Words that are watched for the first time.
         let thread = self.thread(tid);
-        slots[N_DATA] = match thread.overs.last() {
-            Some(over) => Some((over.return_to, Watched::Execution)),
-            None => None,
-        };
+        slots[N_DATA] = thread.overs.last().map(|over| (over.return_to, Watched::Execution));
         if slots[N_DATA].is_none() {
             slots[N_DATA] = self.panic.map(|entry| (entry, Watched::Execution));
         }
@@ -1195,7 +1232,6 @@ impl Follower {
 
     /// Protects the pages of suppressed words for which there is no debug register.
     fn protect(&mut self, tid: Pid) -> io::Result<()> {
-        self.lifted.clear();
         let room = N_DATA.saturating_sub(self.words.len());
         let unwatched = |word: &u64| !self.words.iter().any(|(watched, _)| watched == word);
         let words: Vec<u64> = self.bytes.words().filter(unwatched).collect();
@@ -1228,7 +1264,6 @@ impl Follower {
         for &page in &pages {
             self.set_protection(tid, page, true)?;
         }
-        self.lifted.extend(pages);
         Ok(())
     }
 

@@ -28,12 +28,16 @@ enum Part {
     General(usize, u8),
     Vector(usize, u64),
     Others,
-    /// Never suppressed: segments, the instruction pointer.
+    /// Never suppressed: segments, the instruction pointer, the stack pointer.
     Nothing,
 }
 
 fn part(register: Register) -> Part {
     let full = register.full_register();
+    if full == Register::RSP {
+        // Without a stack pointer nothing goes on; whoever corrupts it is beyond help.
+        return Part::Nothing;
+    }
     if let Some(number) = number(register) {
         let mask = match register.size() {
             8 => 0xff,
@@ -121,7 +125,7 @@ impl Shadow {
 
     /// Marks whole registers, given as [`crate::code::bit`]s.
     pub(crate) fn mark(&mut self, registers: u64) {
-        for n in (0..16).filter(|n| registers >> n & 1 == 1) {
+        for n in (0..16).filter(|n| registers >> n & 1 == 1 && *n != 4) {
             self.general[n] = 0xff;
         }
         for n in (0..32).filter(|n| registers >> (16 + n) & 1 == 1) {

@@ -43,6 +43,7 @@ static void *run(void *argument)
     *y = foo2(*x);
     volatile int b = structs[*y]->data;
     pthread_mutex_unlock(&section);
+    usleep(number == 1 ? 5000 : 0);
     volatile int c = structs[*x]->data;
     (void)b;
     (void)c;
