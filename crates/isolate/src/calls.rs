@@ -36,6 +36,11 @@ pub(crate) fn n_arguments(name: &str) -> Option<usize> {
     })
 }
 
+/// Whether a function ends the process with the status that it is given.
+pub(crate) fn is_exit(name: &str) -> bool {
+    matches!(name.split('@').next().unwrap_or(name), "exit" | "_exit" | "_Exit" | "quick_exit")
+}
+
 /// The registers of the first `n` arguments, and the vectors that may hold others.
 pub(crate) fn argument_registers(n: usize) -> u64 {
     const ORDER: [Register; 6] =

@@ -518,7 +518,10 @@ impl Session<'_> {
                     definitions.push(Definition { used: *used, how });
                 }
                 None => {
-                    unseen.push(*used);
+                    // What came from the heap and was never written is known to be so.
+                    if story.allocated.is_none() {
+                        unseen.push(*used);
+                    }
                     let how = How::Untouched { allocated: story.allocated };
                     definitions.push(Definition { used: *used, how });
                 }
@@ -553,9 +556,7 @@ impl Session<'_> {
         let hits = &ran.report.hits;
         let of = |used: &Use| {
             let location = used.location;
-            let defines = |hit: &&Hit| {
-                hit.writes && location.overlaps(hit.location.address, hit.location.n_bytes)
-            };
+            let defines = |hit: &&Hit| hit.writes && hit.is_of(&location);
             let writes: Vec<(u64, &Hit)> = (0..).zip(hits.iter().filter(defines)).collect();
             let mut last: Vec<(u64, Hit)> = Vec::new();
             for byte in location.address..location.address + location.n_bytes.min(64) {
@@ -578,10 +579,12 @@ impl Session<'_> {
             }
             last.sort_by_key(|(number, _)| *number);
             last.dedup_by_key(|(number, _)| *number);
+            // What a call has pushed is what it should be, if somebody else has written too.
+            if last.iter().any(|(_, hit)| !hit.is_save) {
+                last.retain(|(_, hit)| !hit.is_save);
+            }
             let stale = slot(used).is_some_and(|slot| {
-                let begins = |hit: &Hit| {
-                    hit.writes && slot.overlaps(hit.location.address, hit.location.n_bytes)
-                };
+                let begins = |hit: &Hit| hit.writes && hit.is_of(&slot);
                 let begun = hits.iter().rposition(begins);
                 let defined = hits.iter().rposition(|hit| defines(&hit));
                 location.address != slot.address && defined.is_some() && begun > defined

@@ -226,7 +226,7 @@ fn of_instruction(scene: &Scene<'_>, number: i32, address: Option<u64>) -> Vec<O
     for register in registers {
         let is_doubtful = !origins.is_empty() && is_mapped(&register);
         let mut found = scene.of_register(&place, register);
-        if found.iter().all(|origin| origin.location.is_none()) {
+        if found.iter().all(|origin| origin.location.is_none() && !origin.is_lost) {
             found.extend(of_saved(scene, frame, register));
         }
         let found = found.into_iter();

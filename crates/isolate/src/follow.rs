@@ -78,6 +78,16 @@ pub(crate) struct Hit {
     pub(crate) word: u64,
     pub(crate) before: u64,
     pub(crate) after: u64,
+    /// A call or a push: it made room for something, and did not define it.
+    pub(crate) is_save: bool,
+}
+
+impl Hit {
+    /// Whether it is about this location. One that touches two words is noted for each.
+    pub(crate) fn is_of(&self, location: &Location) -> bool {
+        location.overlaps(self.word, 8)
+            && location.overlaps(self.location.address, self.location.n_bytes)
+    }
 }
 
 /// A definition that was suppressed.
@@ -613,7 +623,8 @@ impl Follower {
         };
         let thread = ThreadId(self.thread(tid).number);
         let location = Location { address, n_bytes };
-        let hit = Hit { thread, pc, callers, location, writes, word, before, after };
+        let is_save = instruction.is_some_and(|instruction| failure::is_save(&instruction));
+        let hit = Hit { thread, pc, callers, location, writes, word, before, after, is_save };
         self.words[slot].1 = after;
         if self.job.watches.iter().any(|watch| watch.overlaps(word, 8)) {
             self.report.hits.push(hit.clone());
@@ -627,7 +638,7 @@ impl Follower {
                 }
             }
         }
-        if is_suppressed && (0..self.job.points.len()).all(|point| self.is_met(point)) {
+        if is_suppressed && self.job.with_reads && (0..self.job.points.len()).all(|point| self.is_met(point)) {
             // What comes now is no longer the execution that is asked about.
             self.words.clear();
         }
@@ -650,7 +661,7 @@ impl Follower {
     /// Whether a write is the one that a point means.
     fn is_picked(&mut self, point: usize, hit: &Hit) -> bool {
         let Point { location, pick } = &self.job.points[point];
-        if !location.overlaps(hit.location.address, hit.location.n_bytes) {
+        if !hit.is_of(location) {
             return false;
         }
         match pick {
@@ -804,7 +815,7 @@ impl Follower {
                 }
             }
             if self.images.at(rip).is_some_and(|image| image.is_runtime) {
-                self.leave_runtime(tid, registers);
+                self.leave_runtime(tid, registers)?;
                 return Ok(false);
             }
             let Some(instruction) = self.functions.instruction(&self.images, rip) else {
@@ -965,17 +976,26 @@ impl Follower {
     }
 
     /// In raddle's own library nothing is suppressed; what comes out of it may be.
-    fn leave_runtime(&mut self, tid: Pid, registers: &Registers) {
+    fn leave_runtime(&mut self, tid: Pid, registers: &mut Registers) -> io::Result<()> {
         let frames = self.frames(registers);
         let spoils_result = self.thread(tid).shadow.registers() & RESULTS != 0;
-        let caller = frames.iter().find(|frame| self.images.is_own(frame.pc()));
+        let is_program = |frame: &&Frame| {
+            let name = self.images.function(frame.pc()).and_then(|bounds| bounds.name);
+            self.images.is_own(frame.pc()) && name != Some("_start")
+        };
+        let caller = frames.iter().find(is_program);
+        if caller.is_none() && spoils_result {
+            // A thread's first function has returned, with something suppressed.
+            registers.rax = 0;
+            tracee::set_registers(tid, registers)?;
+        }
         let place = caller.and_then(|frame| Some((frame.pc(), frame.get(RSP)?)));
         let thread = self.thread(tid);
         let mut shadow = std::mem::take(&mut thread.shadow);
         if let Some((return_to, rsp)) = place {
             if let Some(over) = thread.overs.last_mut().filter(|over| over.rsp == rsp) {
                 over.spoils_result |= spoils_result;
-                return;
+                return Ok(());
             }
             shadow.forget(!KEPT);
             thread.overs.push(Over {
@@ -987,6 +1007,7 @@ impl Follower {
                 after: None,
             });
         }
+        Ok(())
     }
 
     /// A call, while registers are suppressed.
@@ -1027,6 +1048,13 @@ impl Follower {
         let is_own = entry.is_some_and(|entry| self.images.is_own(entry))
             && !name.starts_with("__tsan_");
         let given = shadow.registers() & ARGUMENTS & !1;
+        if calls::is_exit(name) && given & bit(Register::RDI) != 0 {
+            // How it ends is suppressed, not that it does.
+            registers.rdi = 0;
+            tracee::set_registers(tid, registers)?;
+            self.thread(tid).shadow.forget(bit(Register::RDI));
+            return self.call(tid, registers, call, &Frame::innermost(registers));
+        }
         let mut used = match calls::n_arguments(name) {
             Some(n) => given & calls::argument_registers(n),
             None if is_own => given,

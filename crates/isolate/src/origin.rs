@@ -581,7 +581,9 @@ impl<'a> Scene<'a> {
                 location: Some(Location { address, n_bytes: n_bytes as u64 }),
                 value: Some(extended(held)),
                 addresses: match budget.active.iter().filter(|ip| **ip >> 63 == 0).count() {
-                    1 => self.of_address(walk, &instruction, budget),
+                    1 if !is_own_variable(&instruction) || !self.is_on_stack(address) => {
+                        self.of_address(walk, &instruction, budget)
+                    }
                     // Only what was asked for, not what its address depends on.
                     _ => Vec::new(),
                 },
@@ -626,7 +628,7 @@ impl<'a> Scene<'a> {
     ) -> Vec<Location> {
         let mut locations = Vec::new();
         for register in [load.memory_index(), load.memory_base()] {
-            if register == Register::None || is_own_variable(load) || !register.is_gpr() {
+            if register == Register::None || register == Register::RSP || !register.is_gpr() {
                 continue;
             }
             let origins = self.resolve(walk, register, budget);

@@ -2,7 +2,7 @@
 // small: first a pointer behind it is overwritten, then the function's own return address, then
 // that of its caller.
 // Isolate: plain
-// Build: -fno-stack-protector -fno-omit-frame-pointer
+// Build: -fno-stack-protector -fomit-frame-pointer
 // Cause: statement
 // Executions: 1 3 0 0
 // Guilty: 1 line

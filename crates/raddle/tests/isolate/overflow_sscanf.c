@@ -1,7 +1,7 @@
 // What is wrong: as in axel, a server's answer is taken apart by sscanf into a buffer that may
 // be too small: a pointer behind it is overwritten, and then the return address.
 // Isolate: plain
-// Build: -fno-stack-protector -fno-omit-frame-pointer
+// Build: -fno-stack-protector -fomit-frame-pointer
 // Cause: statement
 // Executions: 1 2 0 0
 // Guilty: 1 line

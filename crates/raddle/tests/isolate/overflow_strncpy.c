@@ -1,7 +1,7 @@
 // What is wrong: as in prozilla, a mirror's name is copied by strncpy with the length of the
 // source, not that of the destination, and overwrites the function's return address.
 // Isolate: plain
-// Build: -fno-stack-protector
+// Build: -fno-stack-protector -fomit-frame-pointer
 // Cause: statement
 // Executions: 1 1 0 0
 // Guilty: 1 line

@@ -2,7 +2,7 @@
 // copy is handed on through three more variables, under a lock, until somebody uses it.
 // Isolate: rr
 // Cause: race
-// Guilty: 2 lines
+// Guilty: 3 lines
 
 #include <pthread.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static void hand_on(struct page **from, struct page **to)
 static void *choose(void *argument)
 {
     (void)argument;
-    if (current == NULL)
+    if (current == NULL) /* guilty */
         return NULL;
     usleep(2000);
     struct page *chosen = current; /* guilty */

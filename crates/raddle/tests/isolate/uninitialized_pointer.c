@@ -16,8 +16,8 @@ static struct item items[3] = {{1, 10}, {2, 20}, {3, 30}};
 
 static __attribute__((noinline)) long warm_up(long seed)
 {
-    volatile long numbers[12];
-    for (int i = 0; i < 12; i++)
+    volatile long numbers[40];
+    for (int i = 0; i < 40; i++)
         numbers[i] = seed + i;
     return numbers[3];
 }
@@ -33,7 +33,8 @@ static __attribute__((noinline)) int pick(int key)
 
 int main(void)
 {
-    printf("%ld\n", warm_up(5));
-    printf("%d\n", pick(4));
+    long warm = warm_up(5);
+    int value = pick(4);
+    printf("%ld %d\n", warm, value);
     return 0;
 }
