@@ -421,7 +421,7 @@ impl Session<'_> {
                 return Ok(found);
             }
             for &at in chosen.iter().filter(|&&at| !definitions[at].is_memory()) {
-                let order = self.two_accesses(&failing, &definitions[at])?;
+                let order = self.two_accesses(&failing, &definitions[at], &suppressing)?;
                 if order.is_some() {
                     return Ok(order);
                 }
@@ -438,7 +438,7 @@ impl Session<'_> {
                     self.notes.push(note);
                 }
                 for &at in &chosen {
-                    let order = self.two_accesses(&failing, &definitions[at])?;
+                    let order = self.two_accesses(&failing, &definitions[at], &suppressing)?;
                     if order.is_some() {
                         return Ok(order);
                     }
@@ -630,9 +630,10 @@ impl Session<'_> {
         &mut self,
         failing: &Ran,
         definition: &Definition,
+        suppressing: &Ran,
     ) -> Result<Option<Cause>, IsolateError> {
         let How::Traced { story, target } = &definition.how else { return Ok(None) };
-        let Some(mut flips) = self.flips(failing, definition.used.location, failing)? else {
+        let Some(mut flips) = self.flips(failing, definition.used.location, suppressing)? else {
             return Ok(None);
         };
         let found = check::order(&mut flips, story, *target)?;
@@ -1074,6 +1075,12 @@ impl Trials for Flips<'_> {
         })
     }
 
+    fn is_silent(&self, access: &Access) -> bool {
+        let value = |hit: &Hit, word: u64| value_in(hit, self.location, word);
+        hit_of(self.watched, access)
+            .is_some_and(|hit| value(hit, hit.before) == value(hit, hit.after))
+    }
+
     fn count_race(&mut self) {
         self.n_race += 1;
     }
@@ -1144,13 +1151,18 @@ impl Flips<'_> {
 
 /// The value of an access among those that were watched.
 fn value_at(hits: &[Hit], access: &Access, location: Location) -> Option<u64> {
+    let hit = hit_of(hits, access)?;
+    Some(value_in(hit, location, hit.after))
+}
+
+/// An access among those that were watched.
+fn hit_of<'h>(hits: &'h [Hit], access: &Access) -> Option<&'h Hit> {
     let is_it = |hit: &&Hit| {
         hit.thread == access.thread
             && hit.writes == access.writes()
             && (hit.pc.wrapping_sub(access.pc.0) < 64 || hit.callers.contains(&access.pc.0))
     };
-    let hit = hits.iter().filter(is_it).nth(access.nth as usize)?;
-    Some(value_in(hit, location, hit.after))
+    hits.iter().filter(is_it).nth(access.nth as usize)
 }
 
 /// Stretches in the form that the runtime follows.

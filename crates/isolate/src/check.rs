@@ -63,6 +63,9 @@ pub(crate) trait Trials {
     /// The value that an access read or wrote in the failing execution.
     fn value(&self, access: &Access) -> Option<u64>;
 
+    /// Whether an access wrote what was there already.
+    fn is_silent(&self, access: &Access) -> bool;
+
     /// Another execution for a race was needed.
     fn count_race(&mut self);
 
@@ -174,6 +177,11 @@ fn violation<T: Trials>(
         triples.extend(firsts.into_iter().map(|first| [first, write, read]));
     }
     for [first, middle, last] in triples {
+        // What changes nothing can come at any time.
+        let changes = if middle.writes() { middle } else { last };
+        if trials.is_silent(changes) {
+            continue;
+        }
         let kind = true_violation(trials, first, middle, last)?;
         let accesses = || vec![first.clone(), middle.clone(), last.clone()];
         match kind {
@@ -214,6 +222,9 @@ pub(crate) fn order<T: Trials>(
     let read = accesses[target + 1..].iter().filter(is_other).find(|access| !access.writes());
     let last = accesses[..target].iter().rev().find(is_other);
     let pairs = [read.map(|read| (write, read)), last.map(|last| (last, write))];
+    if trials.is_silent(write) {
+        return Ok(None);
+    }
     for (first, second) in pairs.into_iter().flatten() {
         let flipped = trials.flip(&[second, first], false)?;
         if !flipped.feasible {

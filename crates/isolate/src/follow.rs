@@ -10,6 +10,7 @@
 //! A debug register stops a thread behind the instruction, a protected page before it. Neither
 //! sees what the kernel reads or writes.
 
+use std::collections::VecDeque;
 use std::io;
 use std::process::Command;
 
@@ -140,6 +141,8 @@ pub(crate) struct Follower {
     bytes: Bytes,
     /// Pages that are protected now.
     protected: FxHashSet<u64>,
+    /// Pages that were protected at some time.
+    ever_protected: FxHashSet<u64>,
     factory: InstructionInfoFactory,
     before: FxHashMap<u64, Option<Instruction>>,
     /// Where a Rust program panics.
@@ -147,6 +150,8 @@ pub(crate) struct Follower {
     /// A system call instruction to borrow.
     syscall: Option<u64>,
     n_steps_left: u64,
+    /// Stops that came while another one was waited for.
+    queue: VecDeque<(Pid, Stop)>,
 }
 
 #[derive(Debug)]
@@ -161,6 +166,8 @@ struct Thread {
     armed: Option<[Option<(u64, Watched)>; N_DEBUG_REGISTERS]>,
     /// It has not stopped yet since it was created.
     is_new: bool,
+    /// We have told it to stop, and it has not yet done so.
+    is_called: bool,
     system_call: SystemCall,
 }
 
@@ -229,11 +236,13 @@ impl Follower {
             words: words.into_iter().map(|word| (word, 0)).collect(),
             bytes: Bytes::default(),
             protected: FxHashSet::default(),
+            ever_protected: FxHashSet::default(),
             factory: InstructionInfoFactory::new(),
             before: FxHashMap::default(),
             panic: None,
             syscall: None,
             n_steps_left: STEPS_MAX,
+            queue: VecDeque::new(),
         }
     }
 }
@@ -253,7 +262,10 @@ impl Tracer for Follower {
     fn follow(&mut self, pid: u32) -> io::Result<Status> {
         self.leader = Pid::from_raw(pid as i32);
         let status = loop {
-            let (tid, stop) = tracee::wait()?;
+            let (tid, stop) = match self.queue.pop_front() {
+                Some(queued) => queued,
+                None => tracee::wait()?,
+            };
             self.report.n_stops += 1;
             match stop {
                 Stop::Ended(status) if tid == self.leader => break status,
@@ -300,6 +312,7 @@ impl Follower {
             overs: Vec::new(),
             armed: None,
             is_new,
+            is_called: false,
             system_call: SystemCall::None,
         };
         self.threads.insert(tid.as_raw(), thread);
@@ -328,6 +341,10 @@ impl Follower {
             self.thread(tid).is_new = false;
             return self.go_on(tid, None);
         }
+        if self.thread(tid).is_called && number == libc::SIGSTOP {
+            self.thread(tid).is_called = false;
+            return self.go_on(tid, None);
+        }
         match number {
             libc::SIGTRAP => self.trap(tid),
             libc::SIGSEGV if self.is_protection(tid) => {
@@ -337,6 +354,8 @@ impl Follower {
                 thread.is_let_through = true;
                 self.go_on(tid, None)
             }
+            // Another thread has opened it before we heard of this one.
+            libc::SIGSEGV if self.was_protection(tid) => self.go_on(tid, None),
             libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGABRT => {
                 let (address, code) = tracee::fault(tid);
                 self.note_failure(tid, Death::Signal { number, address, code });
@@ -772,6 +791,7 @@ impl Follower {
         self.thread(tid).is_stepping = false;
         self.protect(tid)?;
         self.arm(tid)?;
+        self.arm_others(tid)?;
         let go = match self.protected.is_empty() {
             true => Go::On,
             false => Go::ToSystemCall,
@@ -1253,9 +1273,62 @@ impl Follower {
         Ok(())
     }
 
+    /// Lets all other threads watch what this one does. They wait, but not for us, so they
+    /// have to be stopped for it.
+    fn arm_others(&mut self, tid: Pid) -> io::Result<()> {
+        if self.job.points.is_empty() || self.report.suppressed.is_empty() {
+            // Nothing has changed since they were started.
+            return Ok(());
+        }
+        let wanted = self.thread(tid).armed.unwrap_or_default();
+        let is_behind = |(other, thread): (&i32, &Thread)| {
+            let data = |slots: &[Option<(u64, Watched)>; N_DEBUG_REGISTERS]| {
+                slots[..N_DATA].to_vec()
+            };
+            *other != tid.as_raw()
+                && !thread.is_new
+                && !thread.is_called
+                && thread.armed.as_ref().map(data) != Some(data(&wanted))
+        };
+        let behind: Vec<i32> =
+            self.threads.iter().filter(|thread| is_behind(*thread)).map(|(tid, _)| *tid).collect();
+        for other in behind {
+            let other = Pid::from_raw(other);
+            if self.queue.iter().any(|(queued, _)| *queued == other) {
+                // It has stopped already, and is armed when its turn comes.
+                continue;
+            }
+            if !tracee::call(self.leader, other) {
+                continue;
+            }
+            self.thread(other).is_called = true;
+            loop {
+                let (stopped, stop) = tracee::wait()?;
+                if stopped == other && stop == Stop::Signal(libc::SIGSTOP) {
+                    self.thread(other).is_called = false;
+                    self.arm(other)?;
+                    let go = if self.protected.is_empty() { Go::On } else { Go::ToSystemCall };
+                    tracee::resume(other, go, None)?;
+                    break;
+                }
+                self.queue.push_back((stopped, stop));
+                if stopped == other {
+                    // Something else came first.
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn is_protection(&self, tid: Pid) -> bool {
         let (address, _) = tracee::fault(tid);
         self.protected.contains(&(address / PAGE)) || self.protected.contains(&((address + 63) / PAGE))
+    }
+
+    fn was_protection(&self, tid: Pid) -> bool {
+        let (address, code) = tracee::fault(tid);
+        code == SEGV_ACCERR && self.ever_protected.contains(&(address / PAGE))
     }
 
     /// Protects the pages of suppressed words for which there is no debug register.
@@ -1281,6 +1354,7 @@ impl Follower {
         for page in new {
             if self.set_protection(tid, page, false)? {
                 self.protected.insert(page);
+                self.ever_protected.insert(page);
             }
         }
         Ok(())
@@ -1316,15 +1390,8 @@ impl Follower {
             if next.0 == tid {
                 break next;
             }
-            // Another one that was just created; it has its turn later.
-            if let Stop::Cloned(child) = next.1 {
-                self.add(child, true);
-            }
-            if let Stop::Signal(libc::SIGSTOP) = next.1 {
-                self.thread(next.0).is_new = false;
-            }
-            self.arm(next.0)?;
-            tracee::resume(next.0, Go::On, None)?;
+            // It has its turn later.
+            self.queue.push_back(next);
         };
         if stopped != tid || !matches!(stop, Stop::Signal(libc::SIGTRAP)) {
             return Err(io::Error::other("the target went away while its memory was protected"));
@@ -1398,6 +1465,8 @@ enum Called {
     Over,
 }
 
+/// The kernel's code for a fault by protection.
+const SEGV_ACCERR: i32 = 2;
 /// How far behind its callback an access may be.
 const CALLBACK_BYTES_MAX: u64 = 64;
 /// The kernel's code for a trap that the program has made itself.

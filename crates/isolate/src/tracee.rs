@@ -109,6 +109,16 @@ pub(crate) fn resume(tid: Pid, go: Go, signal: Option<i32>) -> io::Result<()> {
     }
 }
 
+/// Tells a thread that runs, or waits for something, to stop; whether it is still there.
+#[allow(unsafe_code, reason = "tgkill has no safe wrapper")]
+pub(crate) fn call(process: Pid, tid: Pid) -> bool {
+    // SAFETY: a system call without pointers.
+    let result = unsafe {
+        libc::syscall(libc::SYS_tgkill, process.as_raw(), tid.as_raw(), libc::SIGSTOP)
+    };
+    result == 0
+}
+
 /// The registers of a thread that has stopped.
 pub(crate) fn registers(tid: Pid) -> io::Result<Registers> {
     Ok(ptrace::getregs(tid)?)

@@ -7,6 +7,7 @@
 // Guilty: 2 lines
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@ static volatile int shared_x = 1, shared_y;
 static volatile int *x = &shared_x, *y = &shared_y;
 static struct record **structs;
 static pthread_mutex_t section = PTHREAD_MUTEX_INITIALIZER;
+static sem_t done;
 
 static int foo(int value)
 {
@@ -40,16 +42,20 @@ static void *run(void *argument)
     *y = foo2(*x);
     volatile int b = structs[*y]->data;
     pthread_mutex_unlock(&section);
-    usleep(number == 1 ? 5000 : 0);
+    if (number == 1)
+        sem_wait(&done);
     volatile int c = structs[*x]->data;
     (void)b;
     (void)c;
+    if (number == 2)
+        sem_post(&done);
     return NULL;
 }
 
 int main(void)
 {
     pthread_t threads[2];
+    sem_init(&done, 0, 0);
     /* Correct: 1 + 5 = 6, then 6 + 30 = 36. The race gives 6 + 5 = 11. */
     structs = calloc(64, sizeof *structs);
     for (int i = 0; i < 64; i++)

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ static volatile int shared_x, shared_y, shared_z;
 static volatile int *x = &shared_x, *y = &shared_y, *z = &shared_z;
 static struct record **structs;
 static pthread_mutex_t section = PTHREAD_MUTEX_INITIALIZER;
+static sem_t done;
 
 static int foo(int value)
 {
@@ -43,17 +45,21 @@ static void *run(void *argument)
     *y = foo2(*x);
     volatile int b = structs[*y]->data;
     pthread_mutex_unlock(&section);
-    usleep(number == 1 ? 5000 : 0);
+    if (number == 1)
+        sem_wait(&done);
     volatile int c = structs[*x]->data;
     (void)b;
     (void)c;
     assert(*z == 3);
+    if (number == 2)
+        sem_post(&done);
     return NULL;
 }
 
 int main(void)
 {
     pthread_t threads[2];
+    sem_init(&done, 0, 0);
     structs = calloc(64, sizeof *structs);
     structs[6] = calloc(1, sizeof **structs);
     for (long i = 0; i < 2; i++)

@@ -1,8 +1,8 @@
 // What is wrong: `scale` is read and written without a lock, so that one change of it is lost. What
 // follows is correct, but passes the wrong number on: scale, size, area, limit, and at last an
-// index in the other thread.
+// index in another thread.
 // Isolate: rr
-// Cause: race
+// Cause: race, atomicity
 // Guilty: 2 lines
 
 #include <pthread.h>
@@ -17,11 +17,17 @@ static int **rows;
 static void *enlarge(void *argument)
 {
     long number = (long)argument;
+    usleep(number == 1 ? 0 : 1000);
     int old = scale; /* guilty */
-    usleep(number == 1 ? 2000 : 1000);
+    if (number == 1)
+        usleep(2000);
     scale = old * 4; /* guilty */
-    if (number == 2)
-        return NULL;
+    return NULL;
+}
+
+static void *measure(void *argument)
+{
+    (void)argument;
     pthread_mutex_lock(&lock);
     size = 3 * scale;
     pthread_mutex_unlock(&lock);
@@ -36,12 +42,14 @@ static void *enlarge(void *argument)
 
 int main(void)
 {
-    pthread_t threads[2];
+    pthread_t threads[2], measurer;
     rows = calloc(4096, sizeof *rows);
     rows[48 * 48 / 2] = calloc(1, sizeof **rows);
     for (long i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, enlarge, (void *)(i + 1));
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
+    pthread_create(&measurer, NULL, measure, NULL);
+    pthread_join(measurer, NULL);
     return *rows[limit];
 }
