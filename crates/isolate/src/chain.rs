@@ -146,7 +146,9 @@ pub enum IsolateError {
         why: String,
     },
     /// The kernel does not let us trace.
-    #[error("the kernel does not allow raddle to trace the program; allow it with `sysctl -w kernel.yama.ptrace_scope=1`, in a container with --cap-add=SYS_PTRACE or --security-opt seccomp=unconfined")]
+    #[error(
+        "the kernel does not allow raddle to trace the program; allow it with `sysctl -w kernel.yama.ptrace_scope=1`, in a container with --cap-add=SYS_PTRACE or --security-opt seccomp=unconfined"
+    )]
     Forbidden,
     /// Whoever runs raddle wanted it to stop.
     #[error("interrupted")]
@@ -184,10 +186,7 @@ impl From<LaunchError> for IsolateError {
 }
 
 /// Isolates the cause of a failure. `tell` hears what is being done.
-pub fn isolate(
-    target: Target<'_>,
-    tell: &mut dyn FnMut(&str),
-) -> Result<Isolation, IsolateError> {
+pub fn isolate(target: Target<'_>, tell: &mut dyn FnMut(&str)) -> Result<Isolation, IsolateError> {
     let directory = TempDir::with_prefix("raddle-isolate-")?;
     let mut session = Session {
         target,
@@ -375,7 +374,9 @@ impl Session<'_> {
         let mut cause = None;
         for iteration in 0..ITERATIONS_MAX {
             let Some(failed) = self.failed(&failing, &points)? else {
-                if let Some(at) = failing.report.failure.as_ref().map(|failure| at_failure(failure, None)) {
+                if let Some(at) =
+                    failing.report.failure.as_ref().map(|failure| at_failure(failure, None))
+                {
                     self.chain.push(Link::Failure { what: failing.ending.clone(), at });
                 }
                 self.notes.push(format!(
@@ -410,9 +411,8 @@ impl Session<'_> {
                 let all = suppressing.report.suppressed.iter();
                 all.filter(|suppressed| suppressed.point == first_new + of).cloned().collect()
             };
-            let ats: Vec<AccessAt> = (0..chosen.len())
-                .map(|of| definitions[chosen[of]].at(&suppressed(of)))
-                .collect();
+            let ats: Vec<AccessAt> =
+                (0..chosen.len()).map(|of| definitions[chosen[of]].at(&suppressed(of))).collect();
             let links = ats.iter().map(|at| Link::Definition { at: at.clone(), suppressed: true });
             self.chain.extend(links);
             // Who is suppressed is checked first.
@@ -540,7 +540,9 @@ impl Session<'_> {
             }
         }
         // What was never defined cannot be suppressed.
-        definitions.sort_by_key(|definition| !matches!(definition.how, How::Traced { .. } | How::Watched { .. } | How::Stale));
+        definitions.sort_by_key(|definition| {
+            !matches!(definition.how, How::Traced { .. } | How::Watched { .. } | How::Stale)
+        });
         Ok(definitions)
     }
 
@@ -605,7 +607,8 @@ impl Session<'_> {
         let others = (0..definitions.len()).filter(|at| !first.contains(at));
         for at in first.iter().copied().chain(others) {
             let How::Traced { story, target } = &definitions[at].how else { continue };
-            let Some(mut flips) = self.flips(failing, definitions[at].used.location, suppressing)?
+            let Some(mut flips) =
+                self.flips(failing, definitions[at].used.location, suppressing)?
             else {
                 continue;
             };
@@ -716,7 +719,9 @@ impl Session<'_> {
                 let found = self.deeper(failing, &used, points)?;
                 let Some((definition, run, suppressed)) = found else { continue };
                 let at = definition.at(&suppressed);
-                if let Some(cause) = self.concurrency(failing, std::slice::from_ref(&definition), &[0], &run)? {
+                if let Some(cause) =
+                    self.concurrency(failing, std::slice::from_ref(&definition), &[0], &run)?
+                {
                     self.chain.push(Link::Definition { at, suppressed: false });
                     return Ok(Some(cause));
                 }
@@ -763,7 +768,12 @@ impl Session<'_> {
         let Some(point) = definition.point() else { return Ok(None) };
         let mut all = points.to_vec();
         all.push(point);
-        let job = Job { watches: vec![used.location], with_reads: true, points: all.clone(), ..Job::default() };
+        let job = Job {
+            watches: vec![used.location],
+            with_reads: true,
+            points: all.clone(),
+            ..Job::default()
+        };
         let ran = self.run(job, false)?;
         self.executions.watch += 1;
         let suppressed: Vec<Suppressed> =
@@ -797,9 +807,8 @@ impl Ran {
 /// The definitions to suppress next: of all values that the failure used, or, if none of those
 /// is left, of what told where they are.
 fn chosen(definitions: &[Definition], points: &[Point]) -> Vec<usize> {
-    let is_new = |definition: &Definition| {
-        definition.point().is_some_and(|point| !points.contains(&point))
-    };
+    let is_new =
+        |definition: &Definition| definition.point().is_some_and(|point| !points.contains(&point));
     let all = || (0..definitions.len()).filter(|&at| is_new(&definitions[at]));
     let values: Vec<usize> = all().filter(|&at| !definitions[at].used.is_address).collect();
     match values.is_empty() {
@@ -849,7 +858,13 @@ fn failed(ran: &Ran) -> Option<Failed> {
             End::Livelock { place } => {
                 let location = last_read(ran.trace.as_ref()?, place.thread)?;
                 let deed = Deed::Read;
-                return Some(of_memory(place.thread, place.pc, location.address, location.n_bytes, deed));
+                return Some(of_memory(
+                    place.thread,
+                    place.pc,
+                    location.address,
+                    location.n_bytes,
+                    deed,
+                ));
             }
             _ => {}
         }
@@ -953,7 +968,9 @@ impl Definition {
                     Pick::Numbers(Vec::new())
                 }
             }
-            How::Watched { hits } => Pick::Numbers(hits.iter().map(|(number, _)| *number).collect()),
+            How::Watched { hits } => {
+                Pick::Numbers(hits.iter().map(|(number, _)| *number).collect())
+            }
             How::Stale | How::Untouched { .. } => return None,
         };
         Some(Point { location, pick })
@@ -967,7 +984,13 @@ impl Definition {
         match &self.how {
             How::Traced { story, target } => {
                 let access = &story.accesses[*target];
-                AccessAt { thread: access.thread, deed: access.deed, pcs: vec![access.pc], location, value }
+                AccessAt {
+                    thread: access.thread,
+                    deed: access.deed,
+                    pcs: vec![access.pc],
+                    location,
+                    value,
+                }
             }
             How::Watched { hits } => {
                 let (_, hit) = hits.last().expect("never empty");
@@ -995,9 +1018,9 @@ impl Definition {
     /// define it.
     fn is_partial(&self) -> bool {
         match &self.how {
-            How::Watched { hits } => hits.iter().all(|(_, hit)| {
-                hit.location.n_bytes < self.used.location.n_bytes
-            }),
+            How::Watched { hits } => {
+                hits.iter().all(|(_, hit)| hit.location.n_bytes < self.used.location.n_bytes)
+            }
             How::Traced { story, target } => {
                 let access = &story.accesses[*target];
                 access.location.n_bytes < self.used.location.n_bytes
@@ -1129,18 +1152,14 @@ impl Flips<'_> {
                 order.iter().map(|access| value_at(&hits, access, self.location)).collect();
             // Behind the first access threads know that something is different.
             let decides = order[if without_last { n - 1 } else { 0 }];
-            let is_done = |stretch: &Stretch| {
-                stretch.thread == decides.thread && stretch.to > decides.at
-            };
+            let is_done =
+                |stretch: &Stretch| stretch.thread == decides.thread && stretch.to > decides.at;
             let done = stretches.iter().position(is_done).unwrap_or(usize::MAX);
             let n_choices = self.model.skeleton.choices.len();
             let followed = execution
                 .outcome
                 .left
                 .is_none_or(|left| left.step as usize > done.saturating_add(n_choices));
-            if std::env::var_os("ISODEBUG").is_some() {
-                eprintln!("DBG flip {:?} hold {hold:?} end {} followed {followed} values {values:x?}", order.iter().map(|a| (a.thread.0, a.at, a.deed, a.pc)).collect::<Vec<_>>(), execution.outcome.end);
-            }
             if followed || with_values && values.iter().all(Option::is_some) {
                 return Ok(Flipped { feasible: true, passed, values });
             }
@@ -1166,11 +1185,7 @@ fn hit_of<'h>(hits: &'h [Hit], access: &Access) -> Option<&'h Hit> {
 }
 
 /// Stretches in the form that the runtime follows.
-fn schedule(
-    model: &Model,
-    stretches: &[Stretch],
-    run: &Run,
-) -> Schedule {
+fn schedule(model: &Model, stretches: &[Stretch], run: &Run) -> Schedule {
     let choices = model.skeleton.choices.iter().map(|&choose| Step::Choose { choose });
     let runs = stretches.iter().map(|stretch| Step::Run {
         thread: stretch.thread,

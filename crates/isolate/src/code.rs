@@ -177,9 +177,9 @@ impl Functions {
                 let is_near = instruction.op0_kind() == OpKind::NearBranch64;
                 if is_near && instruction.flow_control() != FlowControl::Call {
                     let target = instruction.near_branch_target();
-                    let elsewhere = images.function(target).filter(|part| {
-                        part.name.is_some_and(|name| name.contains(".cold"))
-                    });
+                    let elsewhere = images
+                        .function(target)
+                        .filter(|part| part.name.is_some_and(|name| name.contains(".cold")));
                     open.extend(elsewhere.map(|_| target));
                 }
                 instructions.push(instruction);
@@ -218,14 +218,7 @@ impl Functions {
             next[at].sort_unstable();
             next[at].dedup();
         }
-        let mut previous = vec![Vec::new(); instructions.len()];
-        for (at, nexts) in next.iter().enumerate() {
-            for &to in nexts {
-                previous[to].push(at);
-            }
-        }
-        let (meets, live) = (RefCell::default(), RefCell::default());
-        Some(Function { instructions, by_ip, next, previous, meets, live })
+        Some(Function::new(instructions, next))
     }
 }
 
@@ -303,6 +296,19 @@ fn table(images: &Images, until: &[Instruction], by_ip: &FxHashMap<u64, usize>) 
 }
 
 impl Function {
+    /// A function of these instructions, each of which may go on at those.
+    pub(crate) fn new(instructions: Vec<Instruction>, next: Vec<Vec<usize>>) -> Self {
+        let by_ip = instructions.iter().enumerate().map(|(at, i)| (i.ip(), at)).collect();
+        let mut previous = vec![Vec::new(); instructions.len()];
+        for (at, nexts) in next.iter().enumerate() {
+            for &to in nexts {
+                previous[to].push(at);
+            }
+        }
+        let (meets, live) = (RefCell::default(), RefCell::default());
+        Self { instructions, by_ip, next, previous, meets, live }
+    }
+
     /// The number of the instruction at an address.
     pub(crate) fn index(&self, address: u64) -> Option<usize> {
         self.by_ip.get(&address).copied()
@@ -387,7 +393,8 @@ fn post_dominators(
     while changed {
         changed = false;
         for &at in order.iter().rev().filter(|&&at| at != end) {
-            let after = if next[at].is_empty() { std::slice::from_ref(&end) } else { &next[at][..] };
+            let after =
+                if next[at].is_empty() { std::slice::from_ref(&end) } else { &next[at][..] };
             let mut new = usize::MAX;
             for &to in after.iter().filter(|&&to| immediate[to] != usize::MAX) {
                 new = match new {

@@ -212,9 +212,8 @@ fn of_instruction(scene: &Scene<'_>, number: i32, address: Option<u64>) -> Vec<O
             registers.extend([used.base(), used.index()]);
         }
     }
-    let is_general = |register: &Register| {
-        register.is_gpr() && register.full_register() != Register::RSP
-    };
+    let is_general =
+        |register: &Register| register.is_gpr() && register.full_register() != Register::RSP;
     registers.retain(is_general);
     // Of an array whose base is fine, the index is suspected first.
     let is_mapped = |register: &Register| {

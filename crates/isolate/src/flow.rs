@@ -8,8 +8,11 @@
 //!
 //! Who may be followed by whom (branches, calls) is decided elsewhere.
 
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use iced_x86::{
+    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+};
 
+use crate::code::{FLAGS, Function, KEPT};
 use crate::frame::Frame;
 use crate::shadow::{Bytes, Shadow};
 
@@ -68,6 +71,45 @@ pub(crate) fn flow(
     let flags = instruction.rflags_modified();
     thread.flags = if is_suppressed { thread.flags | flags } else { thread.flags & !flags };
     if is_suppressed { Fate::Skipped } else { Fate::Clean }
+}
+
+/// Passes over a branch on something suppressed: what is written on the ways to where they meet
+/// is suppressed, as far as it has a fixed place. Where they meet, if they do in the function.
+pub(crate) fn pass_branch(
+    function: &Function,
+    branch: usize,
+    frame: &Frame,
+    thread: &mut Shadow,
+    memory: &mut Bytes,
+    factory: &mut InstructionInfoFactory,
+) -> Option<u64> {
+    let meet = function.meets(branch);
+    for between in function.between(branch, meet) {
+        let instruction = &function.instructions[between];
+        if matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
+            thread.mark(!KEPT & (FLAGS - 1));
+            continue;
+        }
+        let written = factory.info(instruction).used_registers().iter();
+        for used in
+            written.filter(|used| !matches!(used.access(), OpAccess::Read | OpAccess::CondRead))
+        {
+            thread.set(used.register(), u64::MAX);
+        }
+        // Variables of the frame and of the program, whose address is known.
+        let is_fixed = instruction.is_ip_rel_memory_operand()
+            || matches!(instruction.memory_base(), Register::RBP | Register::RSP)
+                && instruction.memory_index() == Register::None;
+        if is_fixed && !matches!(instruction.mnemonic(), Mnemonic::Push | Mnemonic::Call) {
+            for (address, n_bytes, writes) in touched(instruction, frame, factory) {
+                if writes {
+                    memory.fill(address, n_bytes.min(64), true);
+                }
+            }
+        }
+        thread.flags |= instruction.rflags_modified();
+    }
+    meet.map(|meet| function.instructions[meet].ip())
 }
 
 /// Whether an instruction would use anything suppressed.
@@ -186,7 +228,7 @@ struct Copy {
 impl Copy {
     fn of(instruction: &Instruction) -> Option<Self> {
         use Mnemonic::{
-            Lddqu, Mov, Movapd, Movaps, Movd, Movdqa, Movdqu, Movnti, Movntdq, Movntps, Movq,
+            Lddqu, Mov, Movapd, Movaps, Movd, Movdqa, Movdqu, Movntdq, Movnti, Movntps, Movq,
             Movsx, Movsxd, Movupd, Movups, Movzx, Pop, Push, Vmovapd, Vmovaps, Vmovd, Vmovdqa,
             Vmovdqa32, Vmovdqa64, Vmovdqu, Vmovdqu8, Vmovdqu16, Vmovdqu32, Vmovdqu64, Vmovntdq,
             Vmovq, Vmovupd, Vmovups,

@@ -411,20 +411,10 @@ impl Follower {
         let thread = ThreadId(self.thread(tid).number);
         let scene = self.scene(&frames);
         self.report.failure = Some(failure::failure(&scene, thread, death));
-        if std::env::var_os("ISODEBUG").is_some() {
-            eprintln!("DBG failure {death:?} frames {:x?}", frames.iter().map(Frame::pc).collect::<Vec<_>>());
-            eprintln!("DBG {:x?}", self.report.failure);
-            for m in self.images.modules() { eprintln!("DBG {} base {:x} {:x}-{:x}", m.path, m.base, m.low, m.high); }
-        }
     }
 
     fn scene<'a>(&'a self, frames: &'a [Frame]) -> Scene<'a> {
-        Scene {
-            images: &self.images,
-            functions: &self.functions,
-            memory: self.memory(),
-            frames,
-        }
+        Scene { images: &self.images, functions: &self.functions, memory: self.memory(), frames }
     }
 
     /// A step, a debug register, or the program's own doing.
@@ -485,7 +475,11 @@ impl Follower {
             shadow.forget(!KEPT);
             if is_back {
                 let results = thread.shadow.registers() & RESULTS;
-                shadow.mark(if over.spoils_result { bit(Register::RAX) | bit(Register::XMM0) } else { results });
+                shadow.mark(if over.spoils_result {
+                    bit(Register::RAX) | bit(Register::XMM0)
+                } else {
+                    results
+                });
                 if let Some((location, suppressed)) = over.after {
                     self.bytes.fill(location.address, location.n_bytes, suppressed);
                 }
@@ -532,7 +526,6 @@ impl Follower {
             return Ok(());
         }
         let mask = self.bytes.get(word, 8);
-        if std::env::var_os("ISOSTEP").is_some() { eprintln!("DBG touch {word:x} mask {mask:x} rip {:x} {:?}", registers.rip, instruction.map(|i| i.ip())); }
         if mask == 0 {
             return Ok(());
         }
@@ -595,8 +588,8 @@ impl Follower {
         }
         let pushed = memory.number(registers.rsp, 8).unwrap_or(0);
         if let Some(call) = functions.before(images, pushed) {
-            let is_direct = call.flow_control() == FlowControl::Call
-                && call.near_branch_target() == rip;
+            let is_direct =
+                call.flow_control() == FlowControl::Call && call.near_branch_target() == rip;
             let is_indirect = call.flow_control() == FlowControl::IndirectCall
                 && images.function(rip).is_none_or(|bounds| bounds.start == rip);
             if is_indirect || is_direct && near(registers.rsp) {
@@ -631,7 +624,8 @@ impl Follower {
         if !writes && (!self.job.with_reads || self.report.hits.len() > READS_MAX) {
             return Ok(false);
         }
-        let (address, n_bytes) = exact.map_or((word, 8), |(address, n_bytes, _)| (address, n_bytes));
+        let (address, n_bytes) =
+            exact.map_or((word, 8), |(address, n_bytes, _)| (address, n_bytes));
         let pc = instruction.map_or(registers.rip, |instruction| match instruction.ip() {
             0 => registers.rip,
             ip => ip,
@@ -657,7 +651,10 @@ impl Follower {
                 }
             }
         }
-        if is_suppressed && self.job.with_reads && (0..self.job.points.len()).all(|point| self.is_met(point)) {
+        if is_suppressed
+            && self.job.with_reads
+            && (0..self.job.points.len()).all(|point| self.is_met(point))
+        {
             // What comes now is no longer the execution that is asked about.
             self.words.clear();
         }
@@ -698,9 +695,11 @@ impl Follower {
                 let number = self.counts[point];
                 // A library call touches its range in parts, which are one.
                 let is_part = is_within
-                    && self.report.suppressed.iter().any(|other| {
-                        other.point == point && other.hit.callers == hit.callers
-                    });
+                    && self
+                        .report
+                        .suppressed
+                        .iter()
+                        .any(|other| other.point == point && other.hit.callers == hit.callers);
                 if !is_part {
                     self.counts[point] += 1;
                 }
@@ -732,9 +731,14 @@ impl Follower {
                 *value = hit.before;
             }
         }
-        if std::env::var_os("ISODEBUG").is_some() { eprintln!("DBG suppress {point} {hit:x?} sources {sources:x?}"); }
         let n_hits = self.report.hits.len();
-        self.report.suppressed.push(Suppressed { point, hit: hit.clone(), sources, strays, n_hits });
+        self.report.suppressed.push(Suppressed {
+            point,
+            hit: hit.clone(),
+            sources,
+            strays,
+            n_hits,
+        });
     }
 
     /// A suppressed word was touched in raddle's own library, by an atomic operation most
@@ -743,12 +747,14 @@ impl Follower {
         let frames = self.frames(registers);
         let caller = frames.iter().find(|frame| self.images.is_own(frame.pc()));
         if let Some((return_to, rsp)) = caller.and_then(|f| Some((f.pc(), f.get(RSP)?))) {
-            let name = self.functions.before(&self.images, return_to).and_then(|call| {
-                self.functions.callee(&self.images, &call).name
-            });
+            let name = self
+                .functions
+                .before(&self.images, return_to)
+                .and_then(|call| self.functions.callee(&self.images, &call).name);
             let stores = name.is_some_and(|name| name.ends_with("_store"));
             let thread = self.thread(tid);
-            let shadow = thread.overs.last().map_or_else(Shadow::default, |over| over.shadow.clone());
+            let shadow =
+                thread.overs.last().map_or_else(Shadow::default, |over| over.shadow.clone());
             thread.overs.retain(|over| over.rsp > rsp);
             thread.overs.push(Over {
                 return_to,
@@ -767,7 +773,8 @@ impl Follower {
     fn go_on(&mut self, tid: Pid, signal: Option<i32>) -> io::Result<()> {
         if self.thread(tid).is_stepping {
             if self.n_steps_left == 0 {
-                let note = "suppressed data is touched all the time; it was given up after so many steps";
+                let note =
+                    "suppressed data is touched all the time; it was given up after so many steps";
                 if !self.report.notes.iter().any(|other| other == note) {
                     self.report.notes.push(note.to_owned());
                 }
@@ -777,7 +784,6 @@ impl Follower {
             let mut registers = tracee::registers(tid)?;
             let before = registers;
             let steps = self.pass_over(tid, &mut registers)?;
-            if std::env::var_os("ISOSTEP").is_some() { let n = self.thread(tid).number; eprintln!("DBG T{n} {:x} -> {:x} steps {steps} shadow {:x} bytes {:x?}", before.rip, registers.rip, self.threads[&tid.as_raw()].shadow.registers(), self.bytes.words().collect::<Vec<_>>()); }
             if registers.rip != before.rip || registers.rsp != before.rsp {
                 tracee::set_registers(tid, &registers)?;
             }
@@ -817,7 +823,9 @@ impl Follower {
             if shadow.is_clean() && !is_let_through {
                 return Ok(false);
             }
-            if shadow.is_clean() && let Some(instruction) = self.functions.instruction(&self.images, rip) {
+            if shadow.is_clean()
+                && let Some(instruction) = self.functions.instruction(&self.images, rip)
+            {
                 let frame = Frame::innermost(registers);
                 if !self.is_used(tid, &instruction, &frame) {
                     let is_call = matches!(
@@ -888,8 +896,7 @@ impl Follower {
                 _ => {
                     let thread = self.threads.get_mut(&tid.as_raw()).expect("it is followed");
                     let (bytes, factory) = (&mut self.bytes, &mut self.factory);
-                    let fate =
-                        flow::flow(&instruction, &frame, &mut thread.shadow, bytes, factory);
+                    let fate = flow::flow(&instruction, &frame, &mut thread.shadow, bytes, factory);
                     if fate != Fate::Skipped {
                         return Ok(true);
                     }
@@ -906,7 +913,8 @@ impl Follower {
     }
 
     fn note_unknown(&mut self, address: u64) {
-        let note = format!("the instruction at {address:#x} cannot be decoded; it was executed as it is");
+        let note =
+            format!("the instruction at {address:#x} cannot be decoded; it was executed as it is");
         if self.report.notes.len() < 20 && !self.report.notes.contains(&note) {
             self.report.notes.push(note);
         }
@@ -924,50 +932,13 @@ impl Follower {
         let (Some(function), Some(at)) = (function, place) else {
             return self.leave(tid, registers);
         };
-        let meet = function.meets(at);
         let frame = Frame::innermost(registers);
-        for between in function.between(at, meet) {
-            let instruction = &function.instructions[between];
-            let is_call = matches!(
-                instruction.flow_control(),
-                FlowControl::Call | FlowControl::IndirectCall
-            );
-            if is_call {
-                self.thread(tid).shadow.mark(!KEPT & (FLAGS - 1));
-                continue;
-            }
-            let written: Vec<Register> = self
-                .factory
-                .info(instruction)
-                .used_registers()
-                .iter()
-                .filter(|used| {
-                    use iced_x86::OpAccess::{CondRead, Read};
-                    !matches!(used.access(), Read | CondRead)
-                })
-                .map(|used| used.register())
-                .filter(|register| register.full_register() != Register::RSP)
-                .collect();
-            for register in written {
-                self.thread(tid).shadow.set(register, u64::MAX);
-            }
-            // Variables of the frame and of the program, whose address is known.
-            let is_fixed = instruction.is_ip_rel_memory_operand()
-                || matches!(instruction.memory_base(), Register::RBP | Register::RSP)
-                    && instruction.memory_index() == Register::None;
-            if is_fixed && !failure::is_save(instruction) {
-                for (address, n_bytes, writes) in
-                    flow::touched(instruction, &frame, &mut self.factory)
-                {
-                    if writes {
-                        self.bytes.fill(address, n_bytes.min(64), true);
-                    }
-                }
-            }
-        }
+        let thread = self.threads.get_mut(&tid.as_raw()).expect("it is followed");
+        let (bytes, factory) = (&mut self.bytes, &mut self.factory);
+        let meet = flow::pass_branch(function, at, &frame, &mut thread.shadow, bytes, factory);
         match meet {
-            Some(meet) => {
-                registers.rip = function.instructions[meet].ip();
+            Some(address) => {
+                registers.rip = address;
                 Ok(())
             }
             None => self.leave(tid, registers),
@@ -1065,8 +1036,8 @@ impl Follower {
             bounds.name.map(str::to_owned)
         });
         let name = name.as_deref().unwrap_or("");
-        let is_own = entry.is_some_and(|entry| self.images.is_own(entry))
-            && !name.starts_with("__tsan_");
+        let is_own =
+            entry.is_some_and(|entry| self.images.is_own(entry)) && !name.starts_with("__tsan_");
         let given = shadow.registers() & ARGUMENTS & !1;
         if calls::is_exit(name) && given & bit(Register::RDI) != 0 {
             // How it ends is suppressed, not that it does.
@@ -1155,10 +1126,7 @@ impl Follower {
         let mut factory = InstructionInfoFactory::new();
         let mut set = 0;
         for instruction in function.instructions[..at].iter().rev().take(64) {
-            if matches!(
-                instruction.flow_control(),
-                FlowControl::Call | FlowControl::IndirectCall
-            ) {
+            if matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
                 break;
             }
             for used in factory.info(instruction).used_registers() {
@@ -1185,13 +1153,15 @@ impl Follower {
         let n = if repeats { registers.rcx } else { 1 };
         let width = touched.first().map_or(1, |(_, n_bytes, _)| *n_bytes);
         let total = n.saturating_mul(width).min(1 << 24);
-        let address_suppressed =
-            shadow.registers() & (bit(Register::RSI) | bit(Register::RDI) | bit(Register::RCX)) != 0;
-        let source_suppressed = touched
-            .iter()
-            .any(|(address, _, writes)| !writes && self.bytes.any(*address, total))
-            || matches!(instruction.mnemonic(), Mnemonic::Stosb | Mnemonic::Stosw | Mnemonic::Stosd | Mnemonic::Stosq)
-                && shadow.get(Register::RAX) != 0;
+        let address_suppressed = shadow.registers()
+            & (bit(Register::RSI) | bit(Register::RDI) | bit(Register::RCX))
+            != 0;
+        let source_suppressed =
+            touched.iter().any(|(address, _, writes)| !writes && self.bytes.any(*address, total))
+                || matches!(
+                    instruction.mnemonic(),
+                    Mnemonic::Stosb | Mnemonic::Stosw | Mnemonic::Stosd | Mnemonic::Stosq
+                ) && shadow.get(Register::RAX) != 0;
         if !address_suppressed && !source_suppressed {
             for (address, _, writes) in touched {
                 if writes {
@@ -1282,9 +1252,8 @@ impl Follower {
         }
         let wanted = self.thread(tid).armed.unwrap_or_default();
         let is_behind = |(other, thread): (&i32, &Thread)| {
-            let data = |slots: &[Option<(u64, Watched)>; N_DEBUG_REGISTERS]| {
-                slots[..N_DATA].to_vec()
-            };
+            let data =
+                |slots: &[Option<(u64, Watched)>; N_DEBUG_REGISTERS]| slots[..N_DATA].to_vec();
             *other != tid.as_raw()
                 && !thread.is_new
                 && !thread.is_called
@@ -1323,7 +1292,8 @@ impl Follower {
 
     fn is_protection(&self, tid: Pid) -> bool {
         let (address, _) = tracee::fault(tid);
-        self.protected.contains(&(address / PAGE)) || self.protected.contains(&((address + 63) / PAGE))
+        self.protected.contains(&(address / PAGE))
+            || self.protected.contains(&((address + 63) / PAGE))
     }
 
     fn was_protection(&self, tid: Pid) -> bool {

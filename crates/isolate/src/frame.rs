@@ -30,11 +30,7 @@ impl Frame {
             r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11,
             r.r12, r.r13, r.r14, r.r15, r.rip,
         ];
-        Self {
-            values: values.map(Some),
-            segments: [r.fs_base, r.gs_base],
-            is_innermost: true,
-        }
+        Self { values: values.map(Some), segments: [r.fs_base, r.gs_base], is_innermost: true }
     }
 
     /// A register's value.

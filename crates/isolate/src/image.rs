@@ -221,8 +221,9 @@ impl Image {
             let from = header.p_offset(endian) & !0xfff;
             (from..from + header.p_filesz(endian).max(1) + 0xfff).contains(&offset)
         })?;
-        let base = low.wrapping_sub((first.p_vaddr(endian) & !0xfff) + offset
-            - (first.p_offset(endian) & !0xfff));
+        let base = low.wrapping_sub(
+            (first.p_vaddr(endian) & !0xfff) + offset - (first.p_offset(endian) & !0xfff),
+        );
         let segments = headers
             .iter()
             .filter(loaded)
@@ -297,9 +298,7 @@ impl Image {
         let bases = BaseAddresses::default().set_eh_frame(*address).set_text(0);
         let mut context = UnwindContext::new();
         let at = pc.wrapping_sub(self.base);
-        let fde = section
-            .fde_for_address(&bases, at, EhFrame::cie_from_offset)
-            .ok()?;
+        let fde = section.fde_for_address(&bases, at, EhFrame::cie_from_offset).ok()?;
         let row = fde.unwind_info_for_address(&section, &bases, &mut context, at).ok()?;
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {

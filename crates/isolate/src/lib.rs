@@ -13,12 +13,14 @@ mod follow;
 mod frame;
 mod image;
 mod origin;
+#[cfg(test)]
+mod reference;
 mod shadow;
 mod story;
 mod tracee;
 
 pub use chain::{
-    AccessAt, Cause, Executions, Isolation, IsolateError, Link, Target, isolate, signal_words,
+    AccessAt, Cause, Executions, IsolateError, Isolation, Link, Target, isolate, signal_words,
 };
 pub use check::CauseKind;
 pub use failure::{Failure, Use};

@@ -387,10 +387,8 @@ impl<'a> Scene<'a> {
     /// What another register has given.
     fn moved(&self, walk: &Walk, source: Register, budget: &mut Budget) -> Vec<Origin> {
         let instruction = self.instruction(walk);
-        let extends = matches!(
-            instruction.mnemonic(),
-            Mnemonic::Movsx | Mnemonic::Movsxd | Mnemonic::Cdqe
-        );
+        let extends =
+            matches!(instruction.mnemonic(), Mnemonic::Movsx | Mnemonic::Movsxd | Mnemonic::Cdqe);
         let extended = |value: u64| match extends {
             true => sign_extended(value, source.size()),
             false => truncated(value, source.size()),
@@ -620,12 +618,7 @@ impl<'a> Scene<'a> {
     }
 
     /// What the address of a load was made of, the index first.
-    fn of_address(
-        &self,
-        walk: &Walk,
-        load: &Instruction,
-        budget: &mut Budget,
-    ) -> Vec<Location> {
+    fn of_address(&self, walk: &Walk, load: &Instruction, budget: &mut Budget) -> Vec<Location> {
         let mut locations = Vec::new();
         for register in [load.memory_index(), load.memory_base()] {
             if register == Register::None || register == Register::RSP || !register.is_gpr() {
@@ -645,12 +638,7 @@ impl<'a> Scene<'a> {
 
     /// The origins of what the last stores in sight have put into a variable of the function's
     /// own frame; none if a way leads to the entry without one.
-    fn stores(
-        &self,
-        walk: &Walk,
-        load: &Instruction,
-        budget: &mut Budget,
-    ) -> Option<Vec<Origin>> {
+    fn stores(&self, walk: &Walk, load: &Instruction, budget: &mut Budget) -> Option<Vec<Origin>> {
         let is_store = |instruction: &Instruction| {
             instruction.mnemonic() == Mnemonic::Mov
                 && instruction.op0_kind() == OpKind::Memory
@@ -711,7 +699,14 @@ fn constant(instruction: &Instruction) -> Origin {
     let last = instruction.op_count().saturating_sub(1);
     let is_immediate = is_constant(instruction.op_kind(last));
     let value = if is_immediate { instruction.immediate(last) } else { 0 };
-    Origin { pc: instruction.ip(), location: None, value: Some(value), addresses: Vec::new(), is_doubtful: false, is_lost: false }
+    Origin {
+        pc: instruction.ip(),
+        location: None,
+        value: Some(value),
+        addresses: Vec::new(),
+        is_doubtful: false,
+        is_lost: false,
+    }
 }
 
 /// Whether an operand is part of the instruction.
@@ -761,7 +756,8 @@ fn distinct(origins: Vec<Origin>) -> Vec<Origin> {
     let mut distinct: Vec<Origin> = Vec::new();
     for origin in origins {
         let is_known = |other: &Origin| {
-            other.location == origin.location && (origin.location.is_some() || other.pc == origin.pc)
+            other.location == origin.location
+                && (origin.location.is_some() || other.pc == origin.pc)
         };
         if !distinct.iter().any(is_known) {
             distinct.push(origin);

@@ -98,7 +98,8 @@ impl Shadow {
     /// The registers with suppressed bytes, as [`crate::code::bit`]s.
     pub(crate) fn registers(&self) -> u64 {
         let general = (0..16).filter(|&n| self.general[n] != 0).fold(0, |set, n| set | 1 << n);
-        let vectors = (0..32).filter(|&n| self.vectors[n] != 0).fold(0, |set, n| set | 1 << (16 + n));
+        let vectors =
+            (0..32).filter(|&n| self.vectors[n] != 0).fold(0, |set, n| set | 1 << (16 + n));
         let flags = if self.flags != 0 { crate::code::FLAGS } else { 0 };
         general | vectors | flags
     }

@@ -113,9 +113,8 @@ pub(crate) fn resume(tid: Pid, go: Go, signal: Option<i32>) -> io::Result<()> {
 #[allow(unsafe_code, reason = "tgkill has no safe wrapper")]
 pub(crate) fn call(process: Pid, tid: Pid) -> bool {
     // SAFETY: a system call without pointers.
-    let result = unsafe {
-        libc::syscall(libc::SYS_tgkill, process.as_raw(), tid.as_raw(), libc::SIGSTOP)
-    };
+    let result =
+        unsafe { libc::syscall(libc::SYS_tgkill, process.as_raw(), tid.as_raw(), libc::SIGSTOP) };
     result == 0
 }
 

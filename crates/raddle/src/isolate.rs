@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use raddle_isolate::{
-    AccessAt, Cause, CauseKind, Executions, Isolation, IsolateError, Link, Location, Target,
+    AccessAt, Cause, CauseKind, Executions, IsolateError, Isolation, Link, Location, Target,
 };
 use raddle_report::symbols::name::{Namer, Place};
 use raddle_report::symbols::site::Frame;
@@ -79,7 +79,9 @@ fn of_clip(path: &Path, clip: &Clip, timeout: Option<f64>) -> Result<Subject> {
 
 fn of_program(args: &IsolateArgs) -> Result<Subject> {
     if args.command.is_empty() {
-        bail!("nothing to isolate; name a clip, or a program after `--`: raddle isolate -- ./program argument");
+        bail!(
+            "nothing to isolate; name a clip, or a program after `--`: raddle isolate -- ./program argument"
+        );
     }
     let typed = TargetArgs {
         timeout: args.timeout,
@@ -111,7 +113,9 @@ fn of_program(args: &IsolateArgs) -> Result<Subject> {
 fn refused(args: &IsolateArgs, error: IsolateError) -> Result<Exit> {
     let what = match &args.clip {
         Some(clip) => clip.display().to_string(),
-        None => args.command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+        None => {
+            args.command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+        }
     };
     let again = args.clip.as_ref().map(|clip| format!("; see raddle replay {}", shell::word(clip)));
     let again = again.unwrap_or_default();
@@ -181,7 +185,9 @@ impl<'a> Told<'a> {
     fn location(&self, location: Location) -> String {
         match self.namer.place(Addr(location.address), location.n_bytes) {
             Place::Global(variable) => format!("`{}`", variable.name),
-            Place::Unknown(_) => format!("the {} bytes at {:#x}", location.n_bytes, location.address),
+            Place::Unknown(_) => {
+                format!("the {} bytes at {:#x}", location.n_bytes, location.address)
+            }
             other => other.to_string(),
         }
     }
@@ -227,7 +233,11 @@ impl<'a> Told<'a> {
         }
         match &isolation.cause {
             Some(cause) => {
-                let _ = writeln!(text, "cause: {}", heading(cause.kind, self.variable(cause).as_deref()));
+                let _ = writeln!(
+                    text,
+                    "cause: {}",
+                    heading(cause.kind, self.variable(cause).as_deref())
+                );
                 for at in &cause.accesses {
                     let (thread, place) = (self.thread(at.thread), self.place(at));
                     let _ = writeln!(text, "  {thread} {} at {place}{}", verb(at), Self::value(at));
@@ -317,7 +327,9 @@ fn heading(kind: CauseKind, variable: Option<&str>) -> String {
     let on = variable.map(|name| format!(" on `{name}`")).unwrap_or_default();
     match kind {
         CauseKind::Race => format!("a race{on}: nothing orders these accesses"),
-        CauseKind::Atomicity => format!("an atomicity violation{on}: these came in between each other"),
+        CauseKind::Atomicity => {
+            format!("an atomicity violation{on}: these came in between each other")
+        }
         CauseKind::Order => format!("an order violation{on}: these came in the wrong order"),
         CauseKind::Statement => match variable {
             Some(name) => format!("the first wrong value that was found, of `{name}`"),
