@@ -1023,8 +1023,7 @@ impl Definition {
             }
             How::Traced { story, target } => {
                 let access = &story.accesses[*target];
-                access.location.n_bytes < self.used.location.n_bytes
-                    || access.location.n_bytes > self.used.location.n_bytes
+                access.location.n_bytes != self.used.location.n_bytes
             }
             How::Stale | How::Untouched { .. } => true,
         }

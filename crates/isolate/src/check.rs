@@ -108,15 +108,17 @@ fn race<T: Trials>(
     {
         return Ok(Some((CauseKind::Race, vec![last.clone(), write.clone()])));
     }
-    for read in story.accesses[target + 1..].iter().filter(others) {
-        if story.synchronized(write, read) {
-            break;
-        }
-        if is_memory(read) && is_harmful(trials, write, read)? {
-            return Ok(Some((CauseKind::Race, vec![write.clone(), read.clone()])));
-        }
-        // The first one decides: the others read the same.
-        break;
+    // The last one is what failed, or is nearest to it.
+    let reads = |access: &&Access| {
+        others(access)
+            && !access.writes()
+            && is_memory(access)
+            && !story.synchronized(write, access)
+    };
+    if let Some(read) = story.accesses[target + 1..].iter().rev().find(reads)
+        && is_harmful(trials, write, read)?
+    {
+        return Ok(Some((CauseKind::Race, vec![write.clone(), read.clone()])));
     }
     Ok(None)
 }

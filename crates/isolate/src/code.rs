@@ -147,10 +147,8 @@ impl Functions {
             if function.next[at].is_empty() {
                 match instruction.flow_control() {
                     FlowControl::Return | FlowControl::IndirectBranch => return true,
-                    FlowControl::UnconditionalBranch => {
-                        if self.returns(images, instruction) {
-                            return true;
-                        }
+                    FlowControl::UnconditionalBranch if self.returns(images, instruction) => {
+                        return true;
                     }
                     _ => {}
                 }

@@ -103,10 +103,10 @@ fn uses(scene: &Scene<'_>, origins: &[Origin]) -> Vec<Use> {
     let mut uses: Vec<Use> =
         origins.iter().filter_map(|origin| of(origin, origin.is_doubtful)).collect();
     let addresses = origins.iter().flat_map(|origin| &origin.addresses);
-    for used in addresses.filter_map(|location| {
+    for used in addresses.map(|location| {
         let value = scene.memory.number(location.address, location.n_bytes as usize);
         let activation = activation(scene, *location);
-        Some(Use { pc: 0, location: *location, value, is_address: true, activation })
+        Use { pc: 0, location: *location, value, is_address: true, activation }
     }) {
         if !uses.iter().any(|other| other.location == used.location) {
             uses.push(used);

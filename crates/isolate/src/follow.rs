@@ -172,12 +172,12 @@ struct Thread {
 }
 
 /// Where a thread is with a system call, while pages are protected.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum SystemCall {
     /// It makes none.
     None,
     /// One is put off, since the kernel could not access protected pages: the registers.
-    PutOff(Registers),
+    PutOff(Box<Registers>),
     /// Pages are open for it.
     Made,
 }
@@ -1397,7 +1397,7 @@ impl Follower {
     /// The kernel cannot access protected pages for the target, and in the middle of a system
     /// call no other one can be borrowed: it is put off until the pages are open.
     fn system_call(&mut self, tid: Pid) -> io::Result<()> {
-        let state = self.thread(tid).system_call;
+        let state = self.thread(tid).system_call.clone();
         match state {
             SystemCall::None if self.protected.is_empty() => {
                 self.thread(tid).system_call = SystemCall::Made;
@@ -1406,13 +1406,13 @@ impl Follower {
             SystemCall::None => {
                 let saved = tracee::registers(tid)?;
                 tracee::set_registers(tid, &Registers { orig_rax: u64::MAX, ..saved })?;
-                self.thread(tid).system_call = SystemCall::PutOff(saved);
+                self.thread(tid).system_call = SystemCall::PutOff(Box::new(saved));
                 tracee::resume(tid, Go::ToSystemCall, None)
             }
             SystemCall::PutOff(saved) => {
                 self.lift(tid)?;
                 let rip = saved.rip - 2;
-                let again = Registers { rip, rax: saved.orig_rax, orig_rax: u64::MAX, ..saved };
+                let again = Registers { rip, rax: saved.orig_rax, orig_rax: u64::MAX, ..*saved };
                 tracee::set_registers(tid, &again)?;
                 self.thread(tid).system_call = SystemCall::None;
                 tracee::resume(tid, Go::ToSystemCall, None)

@@ -7,7 +7,7 @@ use iced_x86::Register;
 use crate::frame::{is_high_byte, number};
 
 /// A thread's registers: a bit for each byte that is suppressed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shadow {
     general: [u8; 16],
     vectors: [u64; 32],
@@ -15,12 +15,6 @@ pub(crate) struct Shadow {
     pub(crate) flags: u32,
     /// All other registers together.
     others: bool,
-}
-
-impl Default for Shadow {
-    fn default() -> Self {
-        Self { general: [0; 16], vectors: [0; 32], flags: 0, others: false }
-    }
 }
 
 /// Which general or vector register, and which bytes of it.

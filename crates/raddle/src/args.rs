@@ -71,6 +71,9 @@ pub(crate) struct HuntArgs {
     /// Leave schedules as they were found
     #[arg(long)]
     pub(crate) no_minimize: bool,
+    /// Go back from each failure to the write that first went wrong, as `raddle isolate` does
+    #[arg(long)]
+    pub(crate) isolate: bool,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

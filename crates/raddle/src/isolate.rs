@@ -49,6 +49,16 @@ pub(crate) fn isolate(args: &IsolateArgs) -> Result<Exit> {
     Ok(if isolation.cause.is_some() { Exit::Found } else { Exit::Unjudged })
 }
 
+/// Isolates what a hunt has found: in words, and as JSON. Why not, if it cannot be.
+pub(crate) fn found(path: &Path) -> Result<(String, Value)> {
+    let clip = Clip::read(path).with_context(|| path.display().to_string())?;
+    let Subject { launch, plan, expected } = of_clip(path, &clip, None)?;
+    let target = Target { launch: &launch, plan: plan.as_ref(), expected: &expected };
+    let isolation = raddle_isolate::isolate(target, &mut |_| {})?;
+    let told = Told::new(&isolation);
+    Ok((told.text(), told.json()))
+}
+
 /// What is isolated.
 struct Subject {
     launch: Launch,

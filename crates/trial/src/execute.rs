@@ -168,11 +168,10 @@ fn follow(
     };
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| target.wait(running));
-        let followed = tracer.follow(pid).or_else(|error| {
+        let followed = tracer.follow(pid).inspect_err(|_| {
             target.kill();
             // What went wrong is what counts.
             let _ = wait::reap(pid);
-            Err(error)
         });
         let stopped = waiter.join().expect("no panic").map_err(LaunchError::Wait)?;
         Ok((stopped, followed.map_err(LaunchError::Wait)?))
