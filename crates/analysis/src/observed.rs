@@ -1,9 +1,9 @@
 //! What did happen: which accesses of different threads followed each other.
 //!
-//! Per granule: pairs of accesses of two threads where the second depends on the first
-//! (write to read, read to write, write to write), and triples in which accesses of another
-//! thread came between two of one thread with a result that no serial order has. Each is kept
-//! once by its sites. Of runs that pass, they tell how much of the program's behaviour was
+//! Per place, which is what is accessed as one: pairs of accesses of two threads where the
+//! second depends on the first (write to read, read to write, write to write), and triples in
+//! which accesses of another thread came between two of one thread with a result that no serial
+//! order has. Each is kept once by its sites. Of runs that pass, they tell how much of the program's behaviour was
 //! seen; what only failing runs have points to the cause.
 
 use raddle_trace::event::{AtomicAction, Event, Op};
@@ -40,12 +40,16 @@ pub struct Observed {
     pub sequences: FxHashMap<Sites, Vec<Seen>>,
     /// Where the turn was taken from a thread that could have gone on.
     pub preempted: Vec<(ThreadId, u64)>,
-    places: FxHashMap<u64, Place>,
+    /// By granule, what of it was accessed as one.
+    places: FxHashMap<u64, Vec<(Bytes, Place)>>,
     running: Option<ThreadId>,
     seq: u64,
 }
 
-#[derive(Debug, Default)]
+/// Bytes of a granule, from the first to the last.
+type Bytes = (u64, u64);
+
+#[derive(Clone, Debug, Default)]
 struct Place {
     write: Option<Seen>,
     /// Reads since the last write, one per thread.
@@ -54,7 +58,7 @@ struct Place {
 }
 
 /// What a thread has to remember of a place.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Track {
     last: Seen,
     /// Since then, by others: the first read and the last write.
@@ -109,28 +113,51 @@ impl Observed {
     }
 
     fn at(&mut self, granule: u64, new: Seen) {
-        let place = self.places.entry(granule).or_default();
-        let mut found: Vec<Vec<Seen>> = Vec::new();
+        let start = granule << GRANULE_BITS;
+        let end = start + (1 << GRANULE_BITS) - 1;
+        let last = new.addr.0.saturating_add(new.bytes.max(1) - 1);
+        let bytes: Bytes = (new.addr.0.max(start) - start, last.min(end) - start);
+        let touches = |&(from, to): &Bytes| from <= bytes.1 && bytes.0 <= to;
+        let places = self.places.entry(granule).or_default();
+        // Fields that lie side by side are places of their own. What is accessed as a whole
+        // for the first time takes over what is known of a part, or of more than it.
+        if !places.iter().any(|(known, _)| *known == bytes) {
+            let known = places.iter().find(|(known, _)| touches(known));
+            let place = known.map_or(Place::default(), |(_, place)| place.clone());
+            places.push((bytes, place));
+        }
+        for (_, place) in places.iter_mut().filter(|(known, _)| touches(known)) {
+            place.push(new, |sequence| {
+                let sites = sequence.iter().map(|seen| (seen.deed, seen.pc)).collect();
+                self.sequences.insert(sites, sequence.to_vec());
+            });
+        }
+    }
+}
+
+impl Place {
+    /// Takes the next access, and tells each pair and triple that it completes.
+    fn push(&mut self, new: Seen, mut found: impl FnMut(&[Seen])) {
         // Pairs.
-        if let Some(write) = place.write
+        if let Some(write) = self.write
             && write.thread != new.thread
             && overlap(&write, &new)
-            && (!new.deed.writes() || place.reads.iter().all(|read| read.thread == new.thread))
+            && (!new.deed.writes() || self.reads.iter().all(|read| read.thread == new.thread))
         {
-            found.push(vec![write, new]);
+            found(&[write, new]);
         }
         if new.deed.writes() {
-            let others = place.reads.iter().filter(|read| read.thread != new.thread);
-            found.extend(others.filter(|read| overlap(read, &new)).map(|read| vec![*read, new]));
+            let others = self.reads.iter().filter(|read| read.thread != new.thread);
+            others.filter(|read| overlap(read, &new)).for_each(|read| found(&[*read, new]));
         }
         // Triples.
         let mut own = false;
-        for track in &mut place.threads {
+        for track in &mut self.threads {
             if track.last.thread == new.thread {
                 own = true;
                 for middle in [track.read, track.write].into_iter().flatten() {
                     if breaks(&track.last, &middle, &new) {
-                        found.push(vec![track.last, middle, new]);
+                        found(&[track.last, middle, new]);
                     }
                 }
                 (track.last, track.read, track.write) = (new, None, None);
@@ -141,20 +168,16 @@ impl Observed {
             }
         }
         if !own {
-            place.threads.push(Track { last: new, read: None, write: None });
+            self.threads.push(Track { last: new, read: None, write: None });
         }
         if new.deed.writes() {
-            place.write = Some(new);
-            place.reads.clear();
+            self.write = Some(new);
+            self.reads.clear();
         } else {
-            match place.reads.iter_mut().find(|read| read.thread == new.thread) {
+            match self.reads.iter_mut().find(|read| read.thread == new.thread) {
                 Some(read) => *read = new,
-                None => place.reads.push(new),
+                None => self.reads.push(new),
             }
-        }
-        for sequence in found {
-            let sites = sequence.iter().map(|seen| (seen.deed, seen.pc)).collect();
-            self.sequences.insert(sites, sequence);
         }
     }
 }

@@ -5,9 +5,8 @@
 //! found when it happens, not when somebody else has come to own the same bytes.
 //!
 //! - Blocks of libc's main heap have a shadow, one byte for 16 of theirs: no two blocks share
-//!   so many. The access path looks at it for addresses between the lowest and the highest
-//!   block that was ever freed; elsewhere an access costs two comparisons. Threads get no heaps
-//!   of their own (`M_ARENA_MAX`), which under control they have no use for.
+//!   so many. From the first free on the access path looks at it, for addresses between the
+//!   lowest and the highest block that was ever freed. Threads get no heaps of their own (`M_ARENA_MAX`), which under control they have no use for.
 //! - Blocks that libc maps by themselves lose their pages, and a use is a fault.
 //!
 //! Once a block is given back its uses go unseen: nothing is marked that libc may hand out,
@@ -22,7 +21,7 @@ use raddle_trace::control::Ending;
 
 use crate::guarded::Guarded;
 use crate::real::real;
-use crate::{hook, sys};
+use crate::{hook, shared, sys};
 
 /// Bytes that wait to be given back, at most.
 const BYTES_MAX: u64 = 64 << 20;
@@ -48,6 +47,9 @@ pub(crate) static LOW: AtomicU64 = AtomicU64::new(0);
 pub(crate) static BYTES: AtomicU64 = AtomicU64::new(0);
 /// See [`LOW`].
 pub(crate) static SHADOW: AtomicU64 = AtomicU64::new(0);
+
+/// How many blocks without a shadow are kept.
+static N_ELSEWHERE: AtomicU64 = AtomicU64::new(0);
 
 static QUARANTINE: Guarded<Quarantine> = Guarded::new(Quarantine {
     heap: 0,
@@ -118,6 +120,9 @@ pub(crate) fn is_freed(addr: u64) -> bool {
 }
 
 fn lies_elsewhere(addr: u64) -> bool {
+    if N_ELSEWHERE.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
     let quarantine = QUARANTINE.lock();
     quarantine.elsewhere.range(..=addr).next_back().is_some_and(|(_, &end)| addr < end)
 }
@@ -190,6 +195,7 @@ pub(crate) fn keep(start: u64, bytes: u64, mut give_back: impl FnMut(u64)) {
         }
         quarantine.elsewhere.insert(start, start + bytes);
     }
+    N_ELSEWHERE.store(quarantine.elsewhere.len() as u64, Ordering::Relaxed);
     quarantine.cost += block.cost();
     quarantine.queue.push_back(block);
     while quarantine.cost > BYTES_MAX || quarantine.queue.len() > BLOCKS_MAX {
@@ -219,6 +225,7 @@ impl Quarantine {
             SHADOW.store(first, Ordering::Relaxed);
         }
         BYTES.store(end - LOW.load(Ordering::Relaxed), Ordering::Relaxed);
+        shared::watch();
     }
 }
 

@@ -26,6 +26,15 @@ pub(crate) const TRACE: u8 = 2;
 /// Free: every access takes the slow path, which stamps, records and delays.
 pub(crate) const FREE: u8 = 3;
 
+/// As [`COUNT`], and there is freed memory to look out for.
+pub(crate) const WATCH: u8 = 4;
+
+/// From now on there is freed memory to look out for.
+pub(crate) fn watch() {
+    // Elsewhere it is looked out for anyway, or not at all.
+    let _ = MODE.compare_exchange(COUNT, WATCH, Ordering::Relaxed, Ordering::Relaxed);
+}
+
 /// How the runtime works now.
 #[inline(always)]
 pub(crate) fn mode() -> u8 {
@@ -35,7 +44,7 @@ pub(crate) fn mode() -> u8 {
 /// Under control, whether traced or not.
 #[inline(always)]
 pub(crate) fn controlled() -> bool {
-    matches!(mode(), COUNT | TRACE)
+    matches!(mode(), COUNT | WATCH | TRACE)
 }
 
 /// Maps the block that `descriptor` names and claims it for this process. None if it is not

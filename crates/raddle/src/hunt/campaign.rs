@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use raddle_analysis::anomaly::Identity;
-use raddle_analysis::observed::Sites;
 use raddle_analysis::pattern::Pattern;
 use raddle_trial::verdict::Verdict;
 use raddle_trial::{Delivery, End, Order, Plan};
@@ -22,6 +21,7 @@ use tempfile::TempDir;
 
 use super::attempt::{Attempt, attempt};
 use super::base::{Base, base};
+use super::census::Census;
 use super::failure::Signature;
 use super::team::{Judged, Team};
 
@@ -32,7 +32,7 @@ const EXPLORATIONS: usize = 16;
 /// Rounds without anything new before the hunt is over.
 const IDLE_MAX: usize = 12;
 /// A run of more events than this is not recorded just to explore.
-const EVENTS_CHEAP: u64 = 50_000;
+pub(crate) const EVENTS_CHEAP: u64 = 50_000;
 /// Runs that fail in the same way that are kept.
 const HITS_MAX: usize = 12;
 
@@ -46,7 +46,7 @@ pub(crate) struct Campaign<'a> {
     queue: Vec<(u32, usize, usize)>,
     known: FxHashSet<Identity>,
     /// Access pairs and triples of runs that passed.
-    pub(crate) passing: FxHashSet<Sites>,
+    pub(crate) passing: Census,
     pub(crate) faults: Vec<Fault>,
     pub(crate) tally: Tally,
     n_traces: usize,
@@ -109,7 +109,7 @@ impl<'a> Campaign<'a> {
             bases: Vec::new(),
             queue: Vec::new(),
             known: FxHashSet::default(),
-            passing: FxHashSet::default(),
+            passing: Census::default(),
             faults: Vec::new(),
             tally: Tally::default(),
             n_traces: 0,
@@ -244,9 +244,7 @@ impl<'a> Campaign<'a> {
         let wanted = !base.anomalies.is_empty();
         let mut new = wanted;
         if base.verdict == Verdict::Pass {
-            for sites in base.observed.sequences.keys() {
-                new |= self.passing.insert(sites.clone());
-            }
+            new |= self.passing.add(&base.observed);
         }
         if let Verdict::Fail(_) = &base.verdict
             && !matches!(base.execution.outcome.end, End::Hang { .. } if self.faults.len() > 8)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use raddle_analysis::accesses::Unit;
 use raddle_analysis::anomaly::{Anomaly, AnomalyKind};
-use raddle_analysis::observed::Observed;
+use raddle_analysis::observed::{Observed, Seen, Sites};
 use raddle_analysis::sharing::GRANULE_BITS;
 use raddle_analysis::witness::Deed;
 use raddle_report::symbols::name::Namer;
@@ -20,8 +20,9 @@ use raddle_trial::verdict::{Failure, FailureKind, Verdict};
 use raddle_trial::{Delivery, Execution, Order, Plan};
 
 use super::base;
-use super::campaign::{Campaign, Fault, Hit, Source};
-use super::cause::cause;
+use super::campaign::{Campaign, EVENTS_CHEAP, Fault, Hit, Source};
+use super::cause::{Cause, cause};
+use super::census::Census;
 use super::finding::{self, Finding, Told};
 use super::minimize::minimize;
 use super::team::Judged;
@@ -131,6 +132,7 @@ fn of_fault(
         }
         false => None,
     };
+    let failed = census(campaign, fault, &spare)?;
     let mut judged = minimized.as_ref().unwrap_or(&best.judged);
     let mut observed = seen(campaign, judged, &best.plan, &spare)?;
     if let Some(source) = predicted
@@ -149,27 +151,62 @@ fn of_fault(
         false => failure.detail.clone(),
     };
     let told = told(&judged.execution, &judged.verdict, failure, text);
-    let (kind, pattern, accesses) = match predicted {
+    let suspect = |counts: &dyn Fn(&Seen) -> bool| {
+        cause(&observed, &failed, &campaign.passing, trace.run(), counts)
+    };
+    // Code that only failing runs come to is most often an effect and not a cause.
+    let is_usual = |seen: &Seen| campaign.passing.has_site(seen.pc);
+    let (predicted, cause) = match predicted {
         Some(source) => {
+            let anomaly = &campaign.bases[source.base].anomalies[source.anomaly];
+            let sites = finding::sites(anomaly, source.way);
+            let (least, better) = match anomaly.kind {
+                // Two variables are too many if one of them alone tells.
+                AnomalyKind::MultiVariable => {
+                    let about = granules(anomaly, source.way);
+                    let counts = |seen: &Seen| about.contains(&(seen.addr.0 >> GRANULE_BITS));
+                    (TELLING_MIN, suspect(&counts))
+                }
+                // What ends the run is not among what was observed.
+                _ if is_sync(anomaly, source.way) || ends(anomaly, source.way) => (0, None),
+                _ => {
+                    let least = failed.suspicion(&sites, &campaign.passing) + MARGIN;
+                    (least, suspect(&is_usual))
+                }
+            };
+            let says_more = |better: &Cause| {
+                better.suspicion >= least.max(TELLING_MIN) && !contains(&sites, &better.sites)
+            };
+            match better.filter(says_more) {
+                Some(better) => (predicted_as(campaign, &better.sites), Some(better)),
+                None => (predicted, None),
+            }
+        }
+        None if is_deadlock => (None, None),
+        None => {
+            let any = suspect(&is_usual).or_else(|| suspect(&|_| true));
+            (any.as_ref().and_then(|any| predicted_as(campaign, &any.sites)), any)
+        }
+    };
+    let (kind, pattern, accesses) = match (predicted, cause) {
+        (Some(source), _) => {
             let base = &campaign.bases[source.base];
             let anomaly = &base.anomalies[source.anomaly];
             let events = finding::of_anomaly(&base.model, &anomaly.ways[source.way]);
             let accesses = finding::named(&Trace::open(&base.path)?, &events);
             (anomaly.kind.as_str(), anomaly.pattern.clone(), accesses)
         }
-        None if is_deadlock => ("deadlock", String::new(), waiting(judged, &trace)),
-        None => match cause(&observed, &campaign.passing, trace.run()) {
-            Some(events) => {
-                let kind = match events.len() {
-                    3 => "atomicity",
-                    _ if events.iter().any(|event| event.deed == Deed::Free) => "order",
-                    _ => "race",
-                };
-                let accesses = finding::named(&trace, &finding::of_seen(&events));
-                (kind, finding::pattern_of(&events), accesses)
-            }
-            None => ("failure", String::new(), Vec::new()),
-        },
+        (None, Some(cause)) => {
+            let kind = match cause.events.len() {
+                3 => "atomicity",
+                _ if cause.events.iter().any(|event| event.deed == Deed::Free) => "order",
+                _ => "race",
+            };
+            let accesses = finding::named(&trace, &finding::of_seen(&cause.events));
+            (kind, finding::pattern_of(&cause.events), accesses)
+        }
+        (None, None) if is_deadlock => ("deadlock", String::new(), waiting(judged, &trace)),
+        (None, None) => ("failure", String::new(), Vec::new()),
     };
     let mut finding = Finding {
         kind,
@@ -186,6 +223,46 @@ fn of_fault(
         finding.clip = Some(path.to_owned());
     }
     Ok(Some(finding))
+}
+
+/// What runs that fail like this have in common, from some of them.
+fn census(campaign: &Campaign<'_>, fault: &Fault, spare: &Path) -> Result<Census> {
+    let mut census = Census::default();
+    let is_cheap = campaign.bases.first().is_some_and(|base| base.model.n_events <= EVENTS_CHEAP);
+    for hit in fault.hits.iter().take(if is_cheap { FAILING_MAX } else { 1 }) {
+        census.add(&seen(campaign, &hit.judged, &hit.plan, spare)?);
+    }
+    Ok(census)
+}
+
+/// What has this suspicion may explain a failure better than the anomaly that a run was made for,
+/// if it is so much more suspect.
+const TELLING_MIN: u32 = 70;
+const MARGIN: u32 = 40;
+
+/// How many of them.
+const FAILING_MAX: usize = 8;
+
+/// What memory an anomaly is about.
+fn granules(anomaly: &Anomaly, way: usize) -> Vec<u64> {
+    anomaly.ways[way].iter().map(|event| event.addr.0 >> GRANULE_BITS).collect()
+}
+
+/// Whether accesses come in this order among others, and are fewer.
+fn contains(all: &Sites, some: &Sites) -> bool {
+    let mut rest = all.iter();
+    all.len() == 3 && some.iter().all(|one| rest.any(|other| other == one))
+}
+
+/// The anomaly that consists of these accesses, if it was predicted.
+fn predicted_as(campaign: &Campaign<'_>, sites: &Sites) -> Option<Source> {
+    let mut anomalies = campaign.bases.iter().enumerate().flat_map(|(base, its)| {
+        its.anomalies.iter().enumerate().map(move |(number, anomaly)| (base, number, anomaly))
+    });
+    anomalies.find_map(|(base, number, anomaly)| {
+        let way = (0..anomaly.ways.len()).find(|&way| finding::sites(anomaly, way) == *sites)?;
+        Some(Source { base, anomaly: number, way, followed: true, alone: true })
+    })
 }
 
 /// What the thread that failed had read last: what it failed on is most often among it.
@@ -263,7 +340,7 @@ fn telling(campaign: &Campaign<'_>, namer: &Namer, source: Source, is_deadlock: 
     let base = &campaign.bases[source.base];
     let anomaly = &base.anomalies[source.anomaly];
     let events = &anomaly.ways[source.way];
-    let ends = events.iter().any(|event| matches!(event.deed, Deed::Free | Deed::Destroy));
+    let ends = ends(anomaly, source.way);
     let own = match (anomaly.kind, anomaly.unit) {
         (AnomalyKind::Deadlock, _) if is_deadlock => 0,
         (AnomalyKind::Deadlock, _) => 60,
@@ -290,6 +367,11 @@ fn is_sync(anomaly: &Anomaly, way: usize) -> bool {
     anomaly.ways[way]
         .iter()
         .any(|event| matches!(event.deed, Acquire | Destroy | Init | Signal | Wait))
+}
+
+/// Whether an anomaly is about the end of something.
+fn ends(anomaly: &Anomaly, way: usize) -> bool {
+    anomaly.ways[way].iter().any(|event| matches!(event.deed, Deed::Free | Deed::Destroy))
 }
 
 /// A failure in words, and where it was.

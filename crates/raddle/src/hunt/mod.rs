@@ -5,6 +5,7 @@ mod attempt;
 pub(crate) mod base;
 mod campaign;
 mod cause;
+mod census;
 mod conclude;
 pub(crate) mod failure;
 pub(crate) mod finding;

@@ -1,11 +1,12 @@
 //! Plain accesses: the path that everything else must not slow down.
 //!
-//! Without a trace an access is a countdown, ten instructions with the return: the mode,
-//! its branch, whether the address lies among freed blocks ([`crate::freed`]), where the
-//! thread's words are, the countdown, its branch. Four more for an address that does lie
-//! there. With a trace follows a look at the table of [`crate::repeats`]: an access that only
-//! repeats others is counted; for any other follow the two stores of a record, the cursor,
-//! and the check for the chunk's end. Everything else happens in [`crate::hook::slow_access`].
+//! Without a trace an access is a countdown, six instructions with the return: the mode,
+//! its branch, where the thread's words are, the countdown, its branch. Once the program has
+//! freed memory six more find out whether the address lies where freed blocks do
+//! ([`crate::freed`]), and four whether it is in one. With a trace follows a look at the table
+//! of [`crate::repeats`]: an access that only repeats others is counted; for any other follow
+//! the two stores of a record, the cursor, and the check for the chunk's end. Everything else
+//! happens in [`crate::hook::slow_access`].
 
 use core::arch::naked_asm;
 
@@ -22,23 +23,25 @@ macro_rules! access {
         naked_asm!(
             "cmp byte ptr [rip + {mode}], {count}",
             "jne 2f",
-            "mov rcx, rdi",
-            "sub rcx, qword ptr [rip + {low}]",
-            "cmp rcx, qword ptr [rip + {bytes}]",
-            "jb 5f",
             "4:",
             "mov rax, qword ptr [rip + raddle_tls@GOTTPOFF]",
             "sub qword ptr fs:[rax + {countdown}], 1",
             "js 3f",
             "ret",
+            "2:",
+            "cmp byte ptr [rip + {mode}], {watch}",
+            "jne 5f",
+            "mov rcx, rdi",
+            "sub rcx, qword ptr [rip + {low}]",
+            "cmp rcx, qword ptr [rip + {bytes}]",
+            "jae 4b",
             // Among the freed blocks: is this one of them?
-            "5:",
             "shr rcx, 4",
             "add rcx, qword ptr [rip + {shadow}]",
             "cmp byte ptr [rcx], 0",
             "je 4b",
             "jmp 3f",
-            "2:",
+            "5:",
             "cmp byte ptr [rip + {mode}], {trace}",
             "jne 3f",
             "mov rcx, rdi",
@@ -120,6 +123,7 @@ macro_rules! access {
             "jmp {slow}",
             mode = sym shared::MODE,
             count = const shared::COUNT,
+            watch = const shared::WATCH,
             trace = const shared::TRACE,
             countdown = const tls::COUNTDOWN,
             lane = const tls::LANE,

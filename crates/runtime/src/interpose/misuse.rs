@@ -9,6 +9,8 @@
 //! Rules are checked when the operation is performed. Only what could not be read at all, a
 //! null pointer or freed memory, is found before.
 
+use core::sync::atomic::Ordering;
+
 use raddle_trace::control::Ending;
 use raddle_trace::record::Lock;
 
@@ -16,7 +18,7 @@ use crate::die::Line;
 use crate::sched::object::{NOBODY, Object};
 use crate::sched::thread::Wait;
 use crate::sched::{SCHED, Sched};
-use crate::{freed, hook};
+use crate::{freed, hook, shared};
 
 /// What a destroyed object's first bytes hold. Half of it is a spin lock's value.
 const DESTROYED: u64 = 0xd1ed_7add_d1ed_7add;
@@ -114,22 +116,25 @@ fn is_plausible(at: u64, kind: Lock) -> bool {
     }
 }
 
+fn kernel_id(thread: u32) -> u32 {
+    shared::slot(thread).kernel_id.load(Ordering::Relaxed)
+}
+
 /// glibc returns an error for these types of mutexes, or knows the owner in another way.
 const ERRORCHECK_OR_RECURSIVE: [u32; 2] = [1, 2];
 const ROBUST_OR_PRIORITY: u32 = 16 | 32 | 64;
 
 /// A mutex is about to be released: by its owner, it should be.
 pub(super) fn check_owner(act: Act) {
-    let (model, kernel_id) = {
-        let sched = SCHED.lock();
-        let owner = sched.objects.get(&act.at).map_or(NOBODY, |object| object.owner);
-        (owner, sched.threads[act.me as usize].kernel_id)
-    };
+    // libc keeps the owner in the word at byte 8, also of what was locked out of our sight.
+    let is_locked = word(act.at, 0) != 0;
+    if is_locked && word(act.at, 2) == kernel_id(act.me) {
+        return;
+    }
     let kind = word(act.at, MUTEX_KIND);
     let tells = ERRORCHECK_OR_RECURSIVE.contains(&(kind & 3)) || kind & ROBUST_OR_PRIORITY != 0;
-    // What was locked out of our sight libc knows: its owner is the word at byte 8.
-    let is_locked = word(act.at, 0) != 0;
-    if tells || is_locked && (model == act.me || word(act.at, 2) == kernel_id) {
+    let model = SCHED.lock().objects.get(&act.at).map_or(NOBODY, |object| object.owner);
+    if tells || is_locked && model == act.me {
         return;
     }
     act.wrong(if is_locked { "that another thread holds" } else { "that nobody holds" });
@@ -137,7 +142,7 @@ pub(super) fn check_owner(act: Act) {
 
 /// A reader-writer lock is about to be released: somebody should have it.
 pub(super) fn check_held(act: Act) {
-    let kernel_id = SCHED.lock().threads[act.me as usize].kernel_id;
+    let kernel_id = kernel_id(act.me);
     // glibc: the number of readers above three bits of flags, the writer at byte 24.
     let (n_readers, writer) = (word(act.at, 0) >> 3, word(act.at, 6));
     if writer != 0 && writer != kernel_id {
@@ -178,7 +183,7 @@ fn in_use(sched: &Sched, at: u64, object: &Object) -> Option<&'static str> {
 pub(super) fn check_block(me: Option<u32>, pc: u64, block: u64, bytes: u64) {
     let (low, high) = (block, block + bytes);
     let mut sched = SCHED.lock();
-    while let Some((&at, object)) = sched.objects.range(low..high).next() {
+    while let Some((at, object)) = sched.objects.first_in(low..high) {
         let (kind, how) = (object.kind, in_use(&sched, at, object));
         if let (Some(me), Some(how)) = (me, how) {
             drop(sched);

@@ -257,7 +257,7 @@ pub(super) fn release(me: u32, mutex: *mut pthread_mutex_t, pc: u64, verb: &'sta
 /// A thread has ended: its robust mutexes are for whoever comes next.
 pub(super) fn owner_died(thread: u32) {
     let mut sched = SCHED.lock();
-    for (&at, object) in &mut sched.objects {
+    for (&at, object) in sched.objects.iter_mut() {
         if object.owner == thread
             && object.kind == Lock::Mutex
             && kind_of(at as *mut pthread_mutex_t) & ROBUST != 0

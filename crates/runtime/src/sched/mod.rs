@@ -22,7 +22,6 @@ mod turn;
 mod watchdog;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -30,7 +29,7 @@ use raddle_trace::control::{EXTERNAL, Ending, Policy as Code, State};
 use raddle_trace::record::{Kind, Lock, Switch, Wake};
 
 use self::follow::Follow;
-use self::object::{NOBODY, Object};
+use self::object::{NOBODY, Object, Objects};
 use self::policy::{Candidate, Moment, Policy};
 use self::thread::{NEVER, Thread, Wait};
 use self::timer::Timers;
@@ -83,8 +82,7 @@ pub(crate) struct Sched {
     clock: u64,
     steps: u64,
     steps_max: u64,
-    /// By address.
-    pub(crate) objects: BTreeMap<u64, Object>,
+    pub(crate) objects: Objects,
     fruitless: u32,
     /// Steps that have not yet made up for a yield.
     credit: u64,
@@ -131,7 +129,7 @@ impl Sched {
             clock: 0,
             steps: 0,
             steps_max: 0,
-            objects: BTreeMap::new(),
+            objects: Objects::new(),
             fruitless: 0,
             credit: 0,
             choices: Random::new(0, 0),
@@ -230,7 +228,7 @@ impl Sched {
 
     /// The model of the object at an address.
     pub(crate) fn object(&mut self, addr: u64, kind: Lock) -> &mut Object {
-        self.objects.entry(addr).or_insert_with(|| Object::new(kind))
+        self.objects.get_or_new(addr, kind)
     }
 
     /// Threads that wait for a wake-up, in the order of their numbers.
