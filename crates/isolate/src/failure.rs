@@ -169,6 +169,14 @@ fn of_report(scene: &Scene<'_>) -> (usize, Vec<Origin>) {
     {
         return (frame, scene.of_register(&place, Register::RDI));
     }
+    // Or the program's first function has returned something else than 0.
+    let program = scene.frames.iter().rfind(|frame| scene.images.is_own(frame.pc()));
+    if let Some(main) = program.and_then(|frame| scene.images.named(frame.pc(), "main"))
+        && let Some(status) = scene.frames.first().and_then(|frame| frame.value(Register::RDI))
+        && status != 0
+    {
+        return (0, scene.of_returned(main, status & 0xff));
+    }
     (frames.last().copied().unwrap_or(0), Vec::new())
 }
 

@@ -85,6 +85,8 @@ enum Context {
     Frame(usize),
     /// One that has returned to this call.
     Returned(Rc<Walk>),
+    /// One that has returned to nowhere known.
+    Gone,
 }
 
 /// What is still to be spent on a question.
@@ -185,6 +187,36 @@ impl<'a> Scene<'a> {
             };
         }
         distinct(self.sources(walk, &mut budget, false))
+    }
+
+    /// Where the result of a function came from that has returned, in which nothing but the
+    /// program's own variables is known any more; what decided about it, if it is a constant.
+    pub(crate) fn of_returned(&self, entry: u64, result: u64) -> Vec<Origin> {
+        let Some(function) = self.functions.at(self.images, entry) else { return Vec::new() };
+        let mut origins = Vec::new();
+        for at in 0..function.instructions.len() {
+            if function.instructions[at].flow_control() != FlowControl::Return {
+                continue;
+            }
+            let place = |at: usize| Walk {
+                function: Rc::clone(&function),
+                at,
+                changed: u64::MAX,
+                context: Context::Gone,
+            };
+            let found = self.resolve(&place(at), Register::RAX, &mut Budget::default());
+            for origin in found {
+                let is_it = origin.value.is_some_and(|value| value & 0xff == result);
+                if origin.location.is_none() && is_it && !origin.is_lost {
+                    let decided = function.index(origin.pc);
+                    origins
+                        .extend(decided.into_iter().flat_map(|at| self.of_condition(&place(at))));
+                } else if origin.location.is_some() {
+                    origins.push(origin);
+                }
+            }
+        }
+        distinct(origins)
     }
 
     /// Where the conditions came from that let the program come to a place.
@@ -320,6 +352,7 @@ impl<'a> Scene<'a> {
                 None => Vec::new(),
             },
             Context::Returned(call) => self.resolve(call, register, budget),
+            Context::Gone => Vec::new(),
         }
     }
 

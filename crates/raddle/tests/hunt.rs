@@ -35,8 +35,7 @@ const SLOW: [&str; 7] = [
 
 /// FIXME: bugs that are found and replayed, but may be blamed on lines that are not guilty: an
 /// access that breaks with the same order explains the failure as well as the guilty one.
-const MAY_BE_BLAMED_WRONGLY: [&str; 2] =
-    ["large_text_index.c", "path_repair_dirty.c"];
+const MAY_BE_BLAMED_WRONGLY: [&str; 2] = ["large_text_index.c", "path_repair_dirty.c"];
 
 #[test]
 fn what_is_wrong_is_found_and_nothing_else() {
