@@ -249,6 +249,18 @@ fn is_end(name: &str) -> bool {
         "pthread_exit",
         "rust_panic",
     ];
+    // Rust's, however they are mangled.
+    const PANICS: [&str; 6] = [
+        "4core9panicking",
+        "13unwrap_failed",
+        "13expect_failed",
+        "11begin_panic",
+        "18handle_alloc_error",
+        "_fail17h",
+    ];
+    if PANICS.iter().any(|part| name.contains(part)) {
+        return true;
+    }
     let name = name.split('@').next().unwrap_or(name);
     ENDS.contains(&name) || name.starts_with("_ZSt") && name.contains("__throw_")
 }

@@ -63,7 +63,12 @@ pub(crate) fn failure(scene: &Scene<'_>, thread: ThreadId, death: Death) -> Fail
             let known = (code != SI_KERNEL).then_some(address);
             match of_instruction(scene, number, known) {
                 origins if origins.is_empty() && is_trap(number) => of_report(scene),
-                origins => (0, origins),
+                origins => {
+                    let heap = of_heap(scene);
+                    let doubt = |origin| Origin { is_doubtful: !heap.is_empty(), ..origin };
+                    let others: Vec<Origin> = origins.into_iter().map(doubt).collect();
+                    (0, heap.into_iter().chain(others).collect())
+                }
             }
         }
     };
@@ -240,6 +245,24 @@ fn of_instruction(scene: &Scene<'_>, number: i32, address: Option<u64>) -> Vec<O
         origins.extend(found.map(|origin| Origin { is_doubtful, ..origin }));
     }
     origins
+}
+
+/// A fault while a block is freed: the allocator keeps the block's size before it, and has believed
+/// what it found there.
+fn of_heap(scene: &Scene<'_>) -> Vec<Origin> {
+    const FREES: [&str; 6] = ["free", "cfree", "realloc", "_ZdlPv", "_ZdaPv", "_ZdlPvm"];
+    let own = (1..scene.frames.len()).find(|&at| scene.images.is_own(scene.frames[at].pc()));
+    let Some(place) = own.and_then(|at| scene.place(at)) else { return Vec::new() };
+    let callee = scene.functions.callee(scene.images, &scene.instruction(&place));
+    if !callee.name.is_some_and(|name| FREES.contains(&name.as_str())) {
+        return Vec::new();
+    }
+    let blocks = scene.of_register(&place, Register::RDI);
+    let Some(block) = blocks.iter().find_map(|origin| origin.value) else { return Vec::new() };
+    of_slot(scene, scene.frames[0].pc(), block.wrapping_sub(8))
+        .into_iter()
+        .filter(|origin| origin.value.is_some())
+        .collect()
 }
 
 /// A register that calls keep may have come back wrong from the last one: from where that had

@@ -382,7 +382,9 @@ impl Follower {
 
     fn panic_entry(&self) -> Option<u64> {
         let first = self.images.modules().first().map(|module| module.low)?;
-        self.images.named(first, "rust_panic")
+        // Mangled by newer compilers.
+        let is_it = |name: &str| name == "rust_panic" || name.ends_with("10rust_panic");
+        self.images.named_like(first, is_it)
     }
 
     fn memory(&self) -> &Memory {

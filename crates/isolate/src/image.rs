@@ -129,6 +129,13 @@ impl Images {
         Some(function.start + image.base)
     }
 
+    /// The first function in the image that holds `near` whose name is such a one.
+    pub(crate) fn named_like(&self, near: u64, is_it: impl Fn(&str) -> bool) -> Option<u64> {
+        let image = self.at(near)?;
+        let function = image.functions.iter().find(|f| f.name.as_deref().is_some_and(&is_it))?;
+        Some(function.start + image.base)
+    }
+
     /// The name of what a slot of a global offset table holds.
     pub(crate) fn slot(&self, address: u64) -> Option<&str> {
         let image = self.at(address)?;

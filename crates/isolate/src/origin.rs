@@ -20,6 +20,7 @@ use iced_x86::{
 };
 use rustc_hash::FxHashSet;
 
+use crate::calls;
 use crate::code::{Function, Functions, KEPT, bit};
 use crate::frame::{Frame, RSP};
 use crate::image::Images;
@@ -360,6 +361,18 @@ impl<'a> Scene<'a> {
     fn of_result(&self, call: &Walk, register: Register, budget: &mut Budget) -> Vec<Origin> {
         let instruction = self.instruction(call);
         let callee = self.functions.callee(self.images, &instruction);
+        // An atomic operation, in instrumented code.
+        if let Some(callback) = callee.name.as_deref().and_then(calls::callback)
+            && callback.reads
+        {
+            let n_bytes = u64::from(callback.n_bytes);
+            let of = |address: u64| Origin {
+                location: Some(Location { address, n_bytes }),
+                value: self.memory.number(address, n_bytes as usize),
+                ..constant(&instruction)
+            };
+            return self.values(call, Register::RDI, budget).into_iter().map(of).collect();
+        }
         let Some(function) = callee.entry.and_then(|entry| self.functions.at(self.images, entry))
         else {
             return Vec::new();
