@@ -411,7 +411,15 @@ impl Session<'_> {
             points.extend(chosen.iter().filter_map(|&at| definitions[at].point()));
             let watches = chosen.iter().map(|&at| definitions[at].used.location).collect();
             let job = Job { watches, with_reads: true, points: points.clone(), ..Job::default() };
-            let suppressing = self.run(job, false)?;
+            let suppressing = match self.run(job, false) {
+                Err(IsolateError::Launch(LaunchError::Wait(error))) => {
+                    self.notes.push(format!("the suppressed execution was lost: {error}"));
+                    let found = self.concurrency(&failing, &definitions, &chosen, &failing)?;
+                    let accesses = chosen.iter().map(|&at| definitions[at].at(&[])).collect();
+                    return Ok(found.or(Some(Cause { kind: CauseKind::Statement, accesses })));
+                }
+                other => other?,
+            };
             self.executions.suppression += 1;
             let suppressed = |of: usize| -> Vec<Suppressed> {
                 let all = suppressing.report.suppressed.iter();
@@ -561,7 +569,8 @@ impl Session<'_> {
         let job = Job { watches, with_reads: false, points: points.to_vec(), ..Job::default() };
         let ran = self.run(job, false)?;
         self.executions.watch += 1;
-        let hits = &ran.report.hits;
+        let until = ran.report.n_hits_failed.unwrap_or(ran.report.hits.len());
+        let hits = &ran.report.hits[..until];
         let of = |used: &Use| {
             let location = used.location;
             let defines = |hit: &&Hit| hit.writes && hit.is_of(&location);
@@ -982,7 +991,12 @@ impl Story {
                 && !access.writes()
                 && (used.pc == 0 || used.pc.wrapping_sub(access.pc.0) < 64)
         };
-        let read = self.accesses.iter().rposition(is_use).unwrap_or(self.accesses.len());
+        // Who fails in an orderly way frees what it has, behind its failure.
+        let is_alive = |access: &Access| access.thread == reader && access.deed != Deed::Free;
+        let frees = matches!(failed.at.deed, Deed::Free) || used.pc == 0 && failed.uses.len() == 1;
+        let alive = self.accesses.iter().rposition(is_alive).filter(|_| !frees);
+        let end = alive.map_or(self.accesses.len(), |last| last + 1);
+        let read = self.accesses.iter().rposition(is_use).unwrap_or(end);
         let by_read = self.accesses[..read].iter().rposition(Access::writes);
         by_read.or_else(|| self.accesses.iter().rposition(Access::writes))
     }
@@ -1029,25 +1043,24 @@ impl Definition {
 
     /// Where it is, and what it wrote.
     fn at(&self, suppressed: &[Suppressed]) -> AccessAt {
-        let hit = suppressed.last().map(|suppressed| &suppressed.hit);
+        let met = suppressed.last();
         let location = Some(self.used.location);
-        let value = hit.map(|hit| value_in(hit, self.used.location, hit.after));
+        let value = |hit: &Hit| value_in(hit, self.used.location, hit.after);
+        let around = || met.into_iter().flat_map(|met| met.callers.iter().map(|pc| Pc(*pc)));
         match &self.how {
             How::Traced { story, target } => {
-                let access = &story.accesses[*target];
-                AccessAt {
-                    thread: access.thread,
-                    deed: access.deed,
-                    pcs: vec![access.pc],
-                    location,
-                    value,
-                }
+                let Access { thread, deed, pc, .. } = story.accesses[*target];
+                let pcs = std::iter::once(pc).chain(around()).collect();
+                AccessAt { thread, deed, pcs, location, value: met.map(|met| value(&met.hit)) }
             }
             How::Watched { hits } => {
                 let (_, hit) = hits.last().expect("never empty");
                 let mut pcs = vec![Pc(hit.pc + 1)];
                 pcs.extend(hit.callers.iter().map(|pc| Pc(*pc)));
-                let value = Some(value_in(hit, self.used.location, hit.after));
+                if hit.callers.is_empty() {
+                    pcs.extend(around());
+                }
+                let value = Some(value(hit));
                 AccessAt { thread: hit.thread, deed: Deed::Write, pcs, location, value }
             }
             How::Stale | How::Untouched { .. } => unreachable!("it cannot be suppressed"),

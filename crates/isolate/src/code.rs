@@ -108,7 +108,13 @@ impl Functions {
                 Callee { entry: Some(entry), name }
             }
             OpKind::Memory if call.is_ip_rel_memory_operand() => {
-                Callee { entry: None, name: slot(call.ip_rel_memory_address()) }
+                let address = call.ip_rel_memory_address();
+                let entry = images.own_slot(address).filter(|entry| images.is_code(*entry));
+                let own = || {
+                    let bounds = images.function(entry?)?;
+                    bounds.name.map(str::to_owned)
+                };
+                Callee { entry, name: slot(address).or_else(own) }
             }
             _ => Callee::default(),
         }
@@ -189,8 +195,8 @@ impl Functions {
         for (at, instruction) in instructions.iter().enumerate() {
             let mut to = |address: u64| next[at].extend(by_ip.get(&address));
             match instruction.flow_control() {
-                FlowControl::Next | FlowControl::IndirectCall => to(instruction.next_ip()),
-                FlowControl::Call => {
+                FlowControl::Next => to(instruction.next_ip()),
+                FlowControl::Call | FlowControl::IndirectCall => {
                     if self.returns(images, instruction) {
                         to(instruction.next_ip());
                     }

@@ -103,12 +103,16 @@ pub(crate) struct Suppressed {
     pub(crate) strays: bool,
     /// How many accesses to what is watched were noted by then.
     pub(crate) n_hits: usize,
+    /// Where the activations around it return to, innermost first.
+    pub(crate) callers: Vec<u64>,
 }
 
 /// What came of an execution.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) failure: Option<Failure>,
+    /// How many accesses were noted when it failed: what came then was its end.
+    pub(crate) n_hits_failed: Option<usize>,
     /// By thread and load, what it loaded last.
     pub(crate) probed: FxHashMap<(u32, u64), Location>,
     pub(crate) hits: Vec<Hit>,
@@ -202,8 +206,8 @@ struct Over {
 const N_DATA: usize = N_DEBUG_REGISTERS - 1;
 /// More reads than this are not noted any more: only writes decide.
 const READS_MAX: usize = 100_000;
-/// Steps after which a suppression is given up; some minutes.
-const STEPS_MAX: u64 = 20_000_000;
+/// Steps after which a suppression is given up; about ten seconds.
+const STEPS_MAX: u64 = 300_000;
 const PAGE: u64 = 4096;
 
 impl Follower {
@@ -261,6 +265,13 @@ impl Tracer for Follower {
 
     fn follow(&mut self, pid: u32) -> io::Result<Status> {
         self.leader = Pid::from_raw(pid as i32);
+        // Whoever waits for it to end waits for us to let it.
+        self.follow_on().inspect_err(|_| tracee::end(self.leader))
+    }
+}
+
+impl Follower {
+    fn follow_on(&mut self) -> io::Result<Status> {
         let status = loop {
             let (tid, stop) = match self.queue.pop_front() {
                 Some(queued) => queued,
@@ -295,9 +306,7 @@ impl Tracer for Follower {
         self.report.modules = self.images.modules();
         Ok(status)
     }
-}
 
-impl Follower {
     fn add(&mut self, tid: Pid, is_new: bool) {
         if self.threads.contains_key(&tid.as_raw()) {
             return;
@@ -411,6 +420,7 @@ impl Follower {
         }
         let frames = self.frames(&registers);
         let thread = ThreadId(self.thread(tid).number);
+        self.report.n_hits_failed = Some(self.report.hits.len());
         let scene = self.scene(&frames);
         self.report.failure = Some(failure::failure(&scene, thread, death));
     }
@@ -714,6 +724,7 @@ impl Follower {
         let mut at_store = Frame::innermost(registers);
         at_store.set(frame::RIP, Some(hit.pc));
         let mut frames = self.frames(registers);
+        let callers = frames.iter().skip(1).map(Frame::pc).collect();
         frames[0] = at_store;
         let scene = self.scene(&frames);
         let place = scene.place(0).filter(|_| self.images.is_own(hit.pc));
@@ -740,6 +751,7 @@ impl Follower {
             sources,
             strays,
             n_hits,
+            callers,
         });
     }
 
@@ -1357,16 +1369,24 @@ impl Follower {
         tracee::set_debug_registers(tid, &[None; N_DEBUG_REGISTERS])?;
         self.thread(tid).armed = Some([None; N_DEBUG_REGISTERS]);
         tracee::resume(tid, Go::Step, None)?;
-        let (stopped, stop) = loop {
+        loop {
             let next = tracee::wait()?;
-            if next.0 == tid {
-                break next;
+            match next {
+                (stopped, Stop::Signal(libc::SIGTRAP)) if stopped == tid => break,
+                (stopped, Stop::Signal(libc::SIGSTOP)) if stopped == tid => {
+                    self.thread(tid).is_called = false;
+                    tracee::resume(tid, Go::Step, None)?;
+                }
+                (stopped, stop) => {
+                    // It has its turn later.
+                    self.queue.push_back((stopped, stop));
+                    if stopped == tid {
+                        // If it is still there, as it was.
+                        let _ = tracee::set_registers(tid, &saved);
+                        return Ok(false);
+                    }
+                }
             }
-            // It has its turn later.
-            self.queue.push_back(next);
-        };
-        if stopped != tid || !matches!(stop, Stop::Signal(libc::SIGTRAP)) {
-            return Err(io::Error::other("the target went away while its memory was protected"));
         }
         let result = tracee::registers(tid)?.rax;
         tracee::set_registers(tid, &saved)?;

@@ -43,8 +43,10 @@ pub(crate) struct Image {
     functions: Vec<Function>,
     /// Address of the file, bytes.
     eh_frame: Option<(u64, Vec<u8>)>,
-    /// Slots of the global offset table, by address of the file.
+    /// Slots of the global offset table, by address of the file: names of what is elsewhere.
     slots: FxHashMap<u64, String>,
+    /// The same, of what is in this image: where.
+    own_slots: FxHashMap<u64, u64>,
 }
 
 /// A function, or a part of one.
@@ -140,6 +142,12 @@ impl Images {
     pub(crate) fn slot(&self, address: u64) -> Option<&str> {
         let image = self.at(address)?;
         image.slots.get(&(address - image.base)).map(String::as_str)
+    }
+
+    /// What of its own image a slot of a global offset table points to.
+    pub(crate) fn own_slot(&self, address: u64) -> Option<u64> {
+        let image = self.at(address)?;
+        image.own_slots.get(&(address - image.base)).map(|target| target + image.base)
     }
 
     /// Code as the file has it: at most so many bytes.
@@ -263,7 +271,11 @@ impl Image {
             same
         });
         let mut slots = FxHashMap::default();
+        let mut own_slots = FxHashMap::default();
         for (at, relocation) in file.dynamic_relocations().into_iter().flatten() {
+            if relocation.target() == RelocationTarget::Absolute {
+                own_slots.insert(at, relocation.addend() as u64);
+            }
             if let RelocationTarget::Symbol(index) = relocation.target()
                 && let Some(table) = file.dynamic_symbol_table()
                 && let Ok(symbol) = object::ObjectSymbolTable::symbol_by_index(&table, index)
@@ -288,6 +300,7 @@ impl Image {
             functions,
             eh_frame,
             slots,
+            own_slots,
             bytes,
             path,
         })

@@ -118,6 +118,21 @@ pub(crate) fn call(process: Pid, tid: Pid) -> bool {
     result == 0
 }
 
+/// Ends a process and reaps it, however it has stopped.
+pub(crate) fn end(leader: Pid) {
+    // What is gone cannot be killed, and need not be.
+    let _ = nix::sys::signal::kill(leader, Signal::SIGKILL);
+    while let Ok((tid, stop)) = wait() {
+        match stop {
+            Stop::Ended(_) if tid == leader => return,
+            Stop::Ended(_) => {}
+            _ => {
+                let _ = resume(tid, Go::On, None);
+            }
+        }
+    }
+}
+
 /// The registers of a thread that has stopped.
 pub(crate) fn registers(tid: Pid) -> io::Result<Registers> {
     Ok(ptrace::getregs(tid)?)
