@@ -22,7 +22,7 @@ static unsigned long work(unsigned long n)
 
 static void *forget(void *argument)
 {
-    usleep(1000);
+    usleep(100000);
     box->value = NULL;
     return argument;
 }
@@ -31,7 +31,7 @@ static void *use(void *argument)
 {
     if (box->value == NULL)
         return argument;
-    usleep(3000);
+    usleep(300000);
     int *copy = box->value;
     for (int i = 0; i < 200; i++) {
         sum += work(1000000 + i);

@@ -915,16 +915,18 @@ fn failed(ran: &Ran) -> Option<Failed> {
                 let at = missed.or(waits)?;
                 return Some(of_memory(at.thread, at.pc, at.object.0, 1, Deed::Wait));
             }
-            End::Livelock { place } => {
-                let location = last_read(ran.trace.as_ref()?, place.thread)?;
-                let deed = Deed::Read;
-                return Some(of_memory(
-                    place.thread,
-                    place.pc,
-                    location.address,
-                    location.n_bytes,
-                    deed,
-                ));
+            End::Livelock { .. } | End::Hang { .. } => {
+                // Whoever still runs waits for what it reads.
+                let running = outcome.threads.iter().find(|at| at.state == State::Ready);
+                let place = outcome.end.place();
+                let (thread, pc) = match (place, running) {
+                    (Some(place), _) => (place.thread, place.pc),
+                    (None, Some(at)) => (at.thread, at.pc),
+                    (None, None) => return None,
+                };
+                let location = last_read(ran.trace.as_ref()?, thread)?;
+                let Location { address, n_bytes } = location;
+                return Some(of_memory(thread, pc, address, n_bytes, Deed::Read));
             }
             _ => {}
         }

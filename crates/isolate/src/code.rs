@@ -6,7 +6,7 @@
 //! tables are read where they have the form that compilers give them; a jump that leads
 //! nowhere known ends the function.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use iced_x86::{
@@ -30,6 +30,8 @@ pub(crate) struct Function {
     meets: RefCell<Option<Vec<Option<usize>>>>,
     /// See [`Function::live`].
     live: RefCell<Option<Vec<u64>>>,
+    /// See [`Function::arguments`].
+    arguments: Cell<Option<u64>>,
 }
 
 /// All functions that were asked for.
@@ -322,7 +324,7 @@ impl Function {
             }
         }
         let (meets, live) = (RefCell::default(), RefCell::default());
-        Self { instructions, by_ip, next, previous, meets, live }
+        Self { instructions, by_ip, next, previous, meets, live, arguments: Cell::new(None) }
     }
 
     /// The number of the instruction at an address.
@@ -368,7 +370,18 @@ impl Function {
     /// before an instruction.
     pub(crate) fn live(&self, at: usize) -> u64 {
         let mut known = self.live.borrow_mut();
-        known.get_or_insert_with(|| liveness(&self.instructions, &self.next, &self.previous))[at]
+        known.get_or_insert_with(|| liveness(self, RESULTS | KEPT))[at]
+    }
+
+    /// The registers that it reads before it writes them: its arguments, as a set of [`bit`]s.
+    pub(crate) fn arguments(&self) -> u64 {
+        // What it does not touch is not its result.
+        let known = self.arguments.get();
+        known.unwrap_or_else(|| {
+            let live = liveness(self, KEPT).first().copied().unwrap_or(0) & ARGUMENTS;
+            self.arguments.set(Some(live));
+            live
+        })
     }
 }
 
@@ -465,11 +478,9 @@ pub(crate) const ARGUMENTS: u64 =
 /// Registers that may hold results: rax, rdx and the first two vectors.
 pub(crate) const RESULTS: u64 = 1 | 1 << 2 | 0b11 << 16;
 
-fn liveness(
-    instructions: &[Instruction],
-    next: &[Vec<usize>],
-    previous: &[Vec<usize>],
-) -> Vec<u64> {
+/// Live registers right before each instruction, if those are live behind a return.
+fn liveness(function: &Function, behind_return: u64) -> Vec<u64> {
+    let Function { instructions, next, previous, .. } = function;
     let mut factory = InstructionInfoFactory::new();
     let effects: Vec<(u64, u64)> = instructions
         .iter()
@@ -489,7 +500,7 @@ fn liveness(
         let behind = match next[at].is_empty() {
             false => next[at].iter().fold(0, |set, &to| set | live[to]),
             true => match instructions[at].flow_control() {
-                FlowControl::Return => RESULTS | KEPT,
+                FlowControl::Return => behind_return,
                 // A call in the place of a return.
                 FlowControl::UnconditionalBranch | FlowControl::IndirectBranch => ARGUMENTS | KEPT,
                 _ => 0,

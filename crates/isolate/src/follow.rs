@@ -205,7 +205,7 @@ struct Over {
 /// Debug registers for memory; the last one is for code.
 const N_DATA: usize = N_DEBUG_REGISTERS - 1;
 /// More reads than this are not noted any more: only writes decide.
-const READS_MAX: usize = 100_000;
+const READS_MAX: usize = 5_000;
 /// Steps after which a suppression is given up; about ten seconds.
 const STEPS_MAX: u64 = 300_000;
 const PAGE: u64 = 4096;
@@ -1062,8 +1062,13 @@ impl Follower {
         }
         let mut used = match calls::n_arguments(name) {
             Some(n) => given & calls::argument_registers(n),
-            None if is_own => given,
-            None => given & self.set_for(call),
+            // What it reads before it writes it.
+            None => match entry.and_then(|entry| self.functions.at(&self.images, entry)) {
+                Some(function) if function.entry() == entry.unwrap_or(0) => {
+                    given & function.arguments()
+                }
+                _ => given & self.set_for(call),
+            },
         };
         let mut over = Over {
             return_to: next,

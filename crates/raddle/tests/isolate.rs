@@ -234,10 +234,54 @@ fn compile(directory: &Path, source: &Path, options: &[String]) {
 
 fn raddle(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
-    command.current_dir(directory).stdin(Stdio::null());
+    // A cache of its own: others clear theirs as they like.
+    command.current_dir(directory).stdin(Stdio::null()).env("XDG_CACHE_HOME", directory);
     command
 }
 
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).trim().to_owned()
+}
+
+/// Runs its arguments without the right to trace.
+const WITHOUT_PTRACE: &str = r"
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+    execv(argv[1], argv + 1);
+    return 1;
+}
+";
+
+#[test]
+fn who_may_not_trace_is_told_what_to_allow() {
+    let directory = TempDir::new().expect("a directory");
+    let source = directory.path().join("without.c");
+    fs::write(&source, WITHOUT_PTRACE).expect("a file");
+    compile(directory.path(), &source, &[]);
+    let path = directory.path().join("without");
+    fs::rename(directory.path().join("target"), &path).expect("a file");
+    fs::write(&source, "int main(void) { return 1; }\n").expect("a file");
+    compile(directory.path(), &source, &[]);
+    let mut command = Command::new(path);
+    command.current_dir(directory.path()).stdin(Stdio::null());
+    command.arg(env!("CARGO_BIN_EXE_raddle")).args(["isolate", "--", "./target"]);
+    let output = command.output().expect("a program");
+    assert_eq!(output.status.code(), Some(125), "{}", said(&output));
+    assert!(said(&output).contains("ptrace_scope"), "{}", said(&output));
 }
