@@ -1,41 +1,53 @@
-//! How fast raddle reads a trace: what is shared, what it implies, and the prediction.
+//! How fast raddle predicts from a trace file, end to end.
 //!
-//! `cargo run --release -p raddle-bench --bin prediction` prints a table in Markdown. Events are
-//! made while they are read ([`stream`]), so that a hundred million of them need no room; what
-//! making them takes is measured beside, and taken off. One row goes by way of a trace file, as a
-//! hunt does it: that is the one to look at.
+//! `cargo run --release -p raddle-bench --bin prediction` prints a table in Markdown, of traces
+//! with 10^6, 10^7 and 10^8 events that no program performed ([`stream`] says what they are
+//! like). With trace files as arguments it is about those, which `raddle record` may have
+//! written.
 //!
-//! Times are processor seconds of one thread. Memory is the peak of this process so far. The
-//! prediction depends on sites and locations and not on the length of a trace, so it has a column
-//! of its own; the rate is that of everything.
+//! **What is counted.** All that `raddle predict` does to a trace file, and what a hunt does
+//! with the result before it executes anything: reading and decoding the file for what is
+//! shared (`sharing`), reading and decoding it again for what it implies (`scanning`), matching
+//! patterns (`matching`), and making the schedules of the most promising hundred anomalies
+//! (`weaving`): more than a hunt of that many runs can try. Not counted is what writing the
+//! trace took, and names for the output.
+//!
+//! Each row is a process of its own, so that its memory can be told. Times are processor
+//! seconds of one thread, since the machine may have other work.
 
 mod stream;
 
-use std::hint::black_box;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
-use raddle_analysis::observed::Observed;
 use raddle_analysis::pattern::built_in;
 use raddle_analysis::predict::predict;
 use raddle_analysis::scan::Scan;
 use raddle_analysis::sharing::Sharing;
+use raddle_analysis::weave::{Hold, weave};
 use raddle_trace::control::Mode;
-use raddle_trace::event::Event;
 use raddle_trace::file::{Trace, Writer};
 use raddle_trace::run::Run;
 use tempfile::TempDir;
 
 use crate::stream::{Stream, records};
 
-/// Of a trace file, on one processor.
+/// Of a trace with ten million events, on one processor.
 const MILLIONS_PER_S_MIN: f64 = 5.0;
-/// Seconds of ten times the events, at most.
-const GROWTH_MAX: f64 = 12.0;
+/// Sizes of traces, as powers of ten.
+const POWERS: [u32; 3] = [6, 7, 8];
+/// Anomalies that get a schedule.
+const N_WOVEN: usize = 100;
 /// Records that are written at once.
 const BATCH: usize = 1 << 16;
+
+/// As the first argument: this process is for one row.
+const ROW: &str = "--row";
+/// As the first argument: only write a trace with so many events.
+const WRITE: &str = "--write";
 
 fn main() -> ExitCode {
     match bench() {
@@ -48,95 +60,103 @@ fn main() -> ExitCode {
 }
 
 fn bench() -> Result<()> {
-    let largest = match std::env::args().nth(1) {
-        None => 8,
-        Some(word) => match word.parse() {
-            Ok(power @ 6..=9) => power,
-            _ => bail!("`{word}` is not a power of ten from 6 to 9"),
-        },
-    };
-    println!(
-        "| events | from | seconds | of them predicting | million events/s | growth | anomalies | peak MB |"
-    );
-    println!("|---|---|---|---|---|---|---|---|");
-    let mut last = None;
-    for power in 6..=largest {
-        let n = 10_u64.pow(power);
-        let start = seconds()?;
-        for _ in 0..2 {
-            Stream::new(n).for_each(|event| {
-                black_box(event);
-            });
-        }
-        let making = seconds()? - start;
-        let start = seconds()?;
-        let reading = read(|| Ok(Stream::new(n).map(Ok)))?;
-        let took = seconds()? - start - making;
-        row(n, "generator", took, last, &reading)?;
-        last = Some(took);
-    }
-    let mut last = None;
-    for power in 6..=largest.min(7) {
-        let n = 10_u64.pow(power);
-        let directory = TempDir::new()?;
-        let path = directory.path().join("trace");
-        let mut writer = Writer::create(&path)?;
-        let mut batch = Vec::with_capacity(BATCH + 2);
-        for event in Stream::new(n) {
-            records(&event, &mut batch);
-            if batch.len() >= BATCH {
-                writer.push(0, &batch)?;
-                batch.clear();
+    let args: Vec<_> = std::env::args().skip(1).collect();
+    match &args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [ROW, path] => row(Path::new(path)),
+        [WRITE, n, path] => write(n.parse().context("no number of events")?, Path::new(path)),
+        [] => {
+            head();
+            let directory = TempDir::new()?;
+            for power in POWERS {
+                let path = directory.path().join(format!("10^{power}"));
+                write(10_u64.pow(power), &path)?;
+                row_of(&path)?;
+                std::fs::remove_file(&path)?;
             }
+            println!(
+                "\ntarget: {MILLIONS_PER_S_MIN} million events/s at 10^7, and growth that is linear"
+            );
+            Ok(())
         }
-        writer.push(0, &batch)?;
-        writer.finish(&run())?;
-        let start = seconds()?;
-        let trace = Trace::open(&path)?;
-        let reading = read(|| Ok(trace.events().map(|event| Ok(event?))))?;
-        let took = seconds()? - start;
-        row(n, "trace file", took, last, &reading)?;
-        last = Some(took);
+        files => {
+            head();
+            files.iter().try_for_each(|file| row_of(&PathBuf::from(file)))
+        }
     }
-    println!(
-        "\ntargets: {MILLIONS_PER_S_MIN} million events/s from a trace file, growth at most {GROWTH_MAX}"
-    );
+}
+
+/// Writes a trace of the stream.
+fn write(n: u64, path: &Path) -> Result<()> {
+    let mut writer = Writer::create(path)?;
+    let mut batch = Vec::with_capacity(BATCH + 2);
+    for event in Stream::new(n) {
+        records(&event, &mut batch);
+        if batch.len() >= BATCH {
+            writer.push(0, &batch)?;
+            batch.clear();
+        }
+    }
+    writer.push(0, &batch)?;
+    writer.finish(&run())?;
     Ok(())
 }
 
-/// Reads events twice, as a hunt does, and predicts; how many anomalies there are.
-fn read<I: Iterator<Item = Result<Event>>>(events: impl Fn() -> Result<I>) -> Result<Reading> {
+fn head() {
+    println!(
+        "| trace | MB | events | seconds | million events/s | sharing | scanning | matching | weaving | anomalies | woven | peak MB |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+}
+
+/// A row, in a process of its own.
+fn row_of(path: &Path) -> Result<()> {
+    let this = std::env::current_exe().context("cannot find this program")?;
+    let status = Command::new(this).arg(ROW).arg(path).status()?;
+    if !status.success() {
+        bail!("no row for {}: {status}", path.display());
+    }
+    Ok(())
+}
+
+/// Reads a trace, predicts and makes schedules, as `raddle predict` and a hunt do it.
+fn row(path: &Path) -> Result<()> {
+    let start = seconds()?;
+    let trace = Trace::open(path)?;
     let mut sharing = Sharing::default();
-    for event in events()? {
+    for event in trace.events() {
         sharing.push(&event?);
     }
-    let (mut scan, mut observed) = (Scan::default(), Observed::default());
-    for event in events()? {
-        let event = event?;
-        scan.push(&event, &sharing);
-        observed.push(&event, &sharing);
+    let shared = seconds()?;
+    let mut scan = Scan::new(&sharing);
+    for event in trace.events() {
+        scan.push(&event?);
     }
-    black_box(observed.sequences.len());
     let model = scan.finish();
-    let start = seconds()?;
-    let n_anomalies = predict(&model, &built_in()).len();
-    Ok(Reading { n_anomalies, predicting: seconds()? - start })
-}
+    let scanned = seconds()?;
+    let anomalies = predict(&model, &built_in());
+    let matched = seconds()?;
+    let promising = anomalies.iter().take(N_WOVEN);
+    let n_woven = promising
+        .filter(|anomaly| {
+            let holds = Hold::ALL.iter().filter(|&&hold| hold != Hold::Anywhere);
+            holds.into_iter().any(|&hold| weave(&model, &anomaly.ways[0], hold).is_ok())
+        })
+        .count();
+    let woven = seconds()?;
 
-/// What came of reading.
-struct Reading {
-    n_anomalies: usize,
-    /// Seconds of it for the prediction.
-    predicting: f64,
-}
-
-fn row(n: u64, from: &str, took: f64, last: Option<f64>, reading: &Reading) -> Result<()> {
-    let growth = last.map_or_else(|| "".to_owned(), |last| format!("{:.1}", took / last));
-    let rate = n as f64 / took / 1e6;
-    let memory = peak_bytes()? / 1_000_000;
-    let Reading { n_anomalies, predicting } = reading;
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    let took = woven - start;
     println!(
-        "| {n} | {from} | {took:.2} | {predicting:.2} | {rate:.1} | {growth} | {n_anomalies} | {memory} |"
+        "| {name} | {} | {} | {took:.2} | {:.1} | {:.2} | {:.2} | {:.2} | {:.2} | {} | {n_woven} | {} |",
+        trace.bytes() / 1_000_000,
+        model.n_events,
+        model.n_events as f64 / took / 1e6,
+        shared - start,
+        scanned - shared,
+        matched - scanned,
+        woven - matched,
+        anomalies.len(),
+        peak_bytes()? / 1_000_000,
     );
     Ok(())
 }

@@ -1,15 +1,20 @@
 //! Events of a program that there is none of: eight threads that use fifty locks and ten
-//! thousand shared locations, from a seed.
+//! thousand shared locations, from a seed. It is like a server:
 //!
-//! A thread has the turn for some operations. Each is a call of one of a few hundred
-//! functions: it uses memory of its own, and then does one of these:
+//! A thread has the turn for some requests, of eighty kinds. A request is about one of the
+//! objects of each lock that it needs, a few of them used far more often than others, and
+//! calls some of three hundred functions one behind the other, those of its kind. A function
+//! uses memory of its own, and then does one of these:
 //!
-//! - most often it takes a lock and reads and writes some of what that lock protects;
+//! - most often it takes its lock and reads and writes fields of the object;
 //! - it takes a second lock inside, always in the same order;
-//! - it looks at shared memory without a lock, or, now and then, writes it.
+//! - it looks at an object without a lock, or, now and then, writes it.
 //!
-//! Locations are the fields of twenty-five objects per lock, a few of the objects used far more
-//! often than others. A site is about one field.
+//! Now and then it takes another way: does less, or more. So there are some thousand sites,
+//! and most of what happens has happened before, but at each location all eight threads come by
+//! at half a dozen sites, in any order: some fifty kinds of accesses at each, and twice as many
+//! of two behind each other. Real programs have fewer; what is hard on memory and caches here is
+//! that no location is at rest for long.
 
 use raddle_trace::event::{Access, Event, LockOp, Op};
 use raddle_trace::id::{Addr, Pc, ThreadId};
@@ -20,6 +25,7 @@ const N_LOCKS: u64 = 50;
 const OBJECTS_PER_LOCK: u64 = 25;
 const FIELDS: u64 = 8;
 const N_FUNCTIONS: u64 = 300;
+const N_REQUESTS: u64 = 80;
 
 /// See the module.
 pub(crate) struct Stream {
@@ -65,10 +71,19 @@ impl Stream {
         self.push(pc, if writes { Op::Write(access) } else { Op::Read(access) });
     }
 
-    /// A field of an object that a lock protects: half of the time of one of the first few.
-    fn place(&mut self, lock: u64, field: u64) -> u64 {
+    /// An object, one of as many as each lock protects: half of the time one of the first few.
+    fn object(&mut self) -> u64 {
         let n = if self.draw(2) == 0 { 4 } else { OBJECTS_PER_LOCK };
-        let object = lock * OBJECTS_PER_LOCK + self.draw(n);
+        self.draw(n)
+    }
+
+    /// So many as usual, and now and then not.
+    fn about(&mut self, usual: u64, below: u64) -> u64 {
+        if self.draw(8) == 0 { self.draw(below) } else { usual % below }
+    }
+
+    /// Where a field of an object is.
+    fn place(object: u64, field: u64) -> u64 {
         0x7f00_0000_0000 + 8 * (object * FIELDS + field % FIELDS)
     }
 
@@ -78,38 +93,44 @@ impl Stream {
         self.push(pc, if takes { Op::Acquire(lock) } else { Op::Release(lock) });
     }
 
-    fn call(&mut self) {
-        let function = self.draw(N_FUNCTIONS);
+    fn request(&mut self) {
+        let (kind, object) = (self.draw(N_REQUESTS), self.object());
+        for call in 0..3 + kind % 6 {
+            self.call((kind * 7 + call * 41) % N_FUNCTIONS, object);
+        }
+    }
+
+    fn call(&mut self, function: u64, object: u64) {
         let pc = 0x40_0000 + 256 * function;
         self.push(pc, Op::Enter { return_to: Pc(pc) });
         // Each function has its lock, and the next one is taken inside of it.
         let lock = function % (N_LOCKS - 1);
         let own = 0x7ff0_0000_0000 + (u64::from(self.thread.0) << 20);
-        for at in 0..self.draw(12) {
+        for at in 0..self.about(function, 12) {
             self.access(pc + 1 + at, own + 8 * (function % 64 + at), at % 3 == 0);
         }
+        let (object, inner) =
+            (lock * OBJECTS_PER_LOCK + object, (lock + 1) * OBJECTS_PER_LOCK + object);
         match function % 10 {
             0..7 => {
                 self.lock(pc + 32, lock, true);
-                for at in 0..2 + self.draw(6) {
-                    let place = self.place(lock, function / N_LOCKS + at);
+                for at in 0..2 + self.about(function, 6) {
+                    let place = Self::place(object, function / N_LOCKS + at);
                     self.access(pc + 33 + at, place, at % 3 == 2);
                 }
                 self.lock(pc + 48, lock, false);
             }
             7 => {
                 self.lock(pc + 64, lock, true);
-                let place = self.place(lock, function);
-                self.access(pc + 65, place, false);
+                self.access(pc + 65, Self::place(object, function), false);
                 self.lock(pc + 66, lock + 1, true);
-                let place = self.place(lock + 1, function);
-                self.access(pc + 67, place, true);
+                self.access(pc + 67, Self::place(inner, function), true);
                 self.lock(pc + 68, lock + 1, false);
                 self.lock(pc + 69, lock, false);
             }
             _ => {
                 for at in 0..4 {
-                    let place = self.place(lock, function / N_LOCKS + 2 * at);
+                    let place = Self::place(object, function / N_LOCKS + 2 * at);
                     let writes = function % 20 == 19 && at == 3;
                     self.access(pc + 96 + at, place, writes);
                 }
@@ -122,8 +143,8 @@ impl Stream {
         self.thread = ThreadId(self.draw(N_THREADS) as u32);
         let op = Op::Switch { reason: Switch::Preempt, stopped_at: Pc(0x40_0000), steps: 0 };
         self.push(0, op);
-        for _ in 0..1 + self.draw(40) {
-            self.call();
+        for _ in 0..1 + self.draw(8) {
+            self.request();
         }
         self.next.reverse();
     }

@@ -8,7 +8,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::scan::{Model, Nesting};
+use crate::model::{Model, Nesting};
 use crate::witness::Witness;
 
 /// The longest circle.

@@ -27,29 +27,45 @@ pub struct LockSets {
     /// invariant: each sorted, and none twice.
     sets: Vec<Box<[Held]>>,
     numbers: FxHashMap<Box<[Held]>, LockSet>,
+    /// A set and a lock that is added to it, and what that makes.
+    with: FxHashMap<(LockSet, Held), LockSet>,
 }
 
 impl Default for LockSets {
     fn default() -> Self {
         let none: Box<[Held]> = Box::default();
-        Self { sets: vec![none.clone()], numbers: [(none, LockSet::NONE)].into_iter().collect() }
+        Self {
+            sets: vec![none.clone()],
+            numbers: [(none, LockSet::NONE)].into_iter().collect(),
+            with: FxHashMap::default(),
+        }
     }
 }
 
 impl LockSets {
-    /// The set of these locks.
-    pub fn set(&mut self, held: impl Iterator<Item = Held>) -> LockSet {
-        let mut locks: Vec<_> = held.collect();
+    /// How many sets there are: numbers are below it.
+    #[must_use]
+    pub fn n_sets(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// A set, and one more lock.
+    pub fn with(&mut self, set: LockSet, new: Held) -> LockSet {
+        if let Some(&set) = self.with.get(&(set, new)) {
+            return set;
+        }
+        let mut locks = self.held(set).to_vec();
+        locks.push(new);
         locks.sort_unstable();
         locks.dedup();
         let locks = locks.into_boxed_slice();
-        if let Some(&set) = self.numbers.get(&locks) {
-            return set;
+        let made = LockSet(self.sets.len() as u32);
+        let made = *self.numbers.entry(locks.clone()).or_insert(made);
+        if made.0 as usize == self.sets.len() {
+            self.sets.push(locks);
         }
-        let set = LockSet(self.sets.len() as u32);
-        self.sets.push(locks.clone());
-        self.numbers.insert(locks, set);
-        set
+        self.with.insert((set, new), made);
+        made
     }
 
     /// The locks of a set.
@@ -81,21 +97,26 @@ mod tests {
         Held { lock: Addr(lock), shared }
     }
 
+    fn set(sets: &mut LockSets, held: &[Held]) -> LockSet {
+        held.iter().fold(LockSet::NONE, |set, &held| sets.with(set, held))
+    }
+
     #[test]
     fn equal_sets_have_one_number() {
         let mut sets = LockSets::default();
-        let ab = sets.set([held(1, false), held(2, false)].into_iter());
-        let ba = sets.set([held(2, false), held(1, false)].into_iter());
+        let ab = set(&mut sets, &[held(1, false), held(2, false)]);
+        let ba = set(&mut sets, &[held(2, false), held(1, false)]);
         assert_eq!(ab, ba);
-        assert_eq!(sets.set([].into_iter()), LockSet::NONE);
+        assert_eq!(set(&mut sets, &[held(2, false), held(1, false), held(2, false)]), ab);
+        assert_eq!(set(&mut sets, &[]), LockSet::NONE);
     }
 
     #[test]
     fn readers_do_not_exclude_each_other() {
         let mut sets = LockSets::default();
-        let reader = sets.set([held(1, true)].into_iter());
-        let writer = sets.set([held(1, false)].into_iter());
-        let other = sets.set([held(2, false)].into_iter());
+        let reader = set(&mut sets, &[held(1, true)]);
+        let writer = set(&mut sets, &[held(1, false)]);
+        let other = set(&mut sets, &[held(2, false)]);
         assert!(!sets.exclude(reader, reader, |_| true));
         assert!(sets.exclude(reader, writer, |_| true) && sets.exclude(writer, writer, |_| true));
         assert!(!sets.exclude(writer, other, |_| true));

@@ -40,8 +40,8 @@ pub struct Observed {
     pub sequences: FxHashMap<Sites, Vec<Seen>>,
     /// Where the turn was taken from a thread that could have gone on.
     pub preempted: Vec<(ThreadId, u64)>,
-    /// By granule, what of it was accessed as one.
-    places: FxHashMap<u64, Vec<(Bytes, Place)>>,
+    /// By the granule's number, what of it was accessed as one.
+    places: Vec<Vec<(Bytes, Place)>>,
     running: Option<ThreadId>,
     seq: u64,
 }
@@ -94,31 +94,30 @@ impl Observed {
                 return;
             }
             Op::Alloc { block, bytes } => {
-                let last = block.0.saturating_add(bytes.max(1) - 1) >> GRANULE_BITS;
-                for granule in block.0 >> GRANULE_BITS..=last {
-                    if sharing.is_shared(granule) {
-                        self.places.remove(&granule);
+                for (_, number) in sharing.numbers(block, bytes) {
+                    if let Some(place) = self.places.get_mut(number as usize) {
+                        place.clear();
                     }
                 }
                 return;
             }
             _ => return,
         };
-        let last = seen.addr.0.saturating_add(seen.bytes.max(1) - 1) >> GRANULE_BITS;
-        for granule in seen.addr.0 >> GRANULE_BITS..=last {
-            if sharing.is_shared(granule) {
-                self.at(granule, seen);
-            }
+        for (granule, number) in sharing.numbers(seen.addr, seen.bytes) {
+            self.at(granule, number as usize, seen);
         }
     }
 
-    fn at(&mut self, granule: u64, new: Seen) {
+    fn at(&mut self, granule: u64, number: usize, new: Seen) {
         let start = granule << GRANULE_BITS;
         let end = start + (1 << GRANULE_BITS) - 1;
         let last = new.addr.0.saturating_add(new.bytes.max(1) - 1);
         let bytes: Bytes = (new.addr.0.max(start) - start, last.min(end) - start);
         let touches = |&(from, to): &Bytes| from <= bytes.1 && bytes.0 <= to;
-        let places = self.places.entry(granule).or_default();
+        if self.places.len() <= number {
+            self.places.resize_with(number + 1, Vec::new);
+        }
+        let places = &mut self.places[number];
         // Fields that lie side by side are places of their own. What is accessed as a whole
         // for the first time takes over what is known of a part, or of more than it.
         if !places.iter().any(|(known, _)| *known == bytes) {

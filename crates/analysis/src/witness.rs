@@ -28,14 +28,12 @@ pub struct Witness {
     pub weak: Moment,
     /// Locks that the thread held.
     pub locks: LockSet,
-    /// The outermost critical section that it is in; 0 for none. By thread.
-    pub section: u32,
-    /// The function activation that it is in, and the one that called that. By thread.
-    pub activations: [u32; 2],
 }
 
 /// What a thread does to memory, or to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub enum Deed {
     /// A read.
     Read,

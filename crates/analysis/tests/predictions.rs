@@ -321,8 +321,8 @@ impl Reading {
         let notation = notation::parse(trace);
         let mut sharing = Sharing::default();
         notation.events.iter().for_each(|event| sharing.push(event));
-        let mut scan = Scan::default();
-        notation.events.iter().for_each(|event| scan.push(event, &sharing));
+        let mut scan = Scan::new(&sharing);
+        notation.events.iter().for_each(|event| scan.push(event));
         let model = scan.finish();
         let anomalies = predict::predict(&model, &pattern::built_in());
         Self { notation, model, anomalies }

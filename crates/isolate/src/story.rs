@@ -56,8 +56,6 @@ impl Access {
             moment: Moment(0),
             weak: Moment(0),
             locks: LockSet::NONE,
-            section: 0,
-            activations: [0; 2],
         }
     }
 }
@@ -104,9 +102,9 @@ pub(crate) fn model(trace: &Trace) -> Result<Model, ReadError> {
     for event in trace.events() {
         sharing.push(&event?);
     }
-    let mut scan = Scan::default();
+    let mut scan = Scan::new(&sharing);
     for event in trace.events() {
-        scan.push(&event?, &sharing);
+        scan.push(&event?);
     }
     Ok(scan.finish())
 }

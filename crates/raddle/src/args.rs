@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Record(RecordArgs),
     /// Tell what a trace implies that could go wrong, without executing anything
     Predict(PredictArgs),
+    /// Find out which accesses failing runs have in common, and passing runs have not
+    Localize(LocalizeArgs),
     /// Make a clip show the same failure with fewer context switches
     Minimize(MinimizeArgs),
     /// Go back from a failure to the write that first went wrong
@@ -84,6 +86,96 @@ pub(crate) struct HuntArgs {
     pub(crate) expected: ExpectedArgs,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LocalizeArgs {
+    /// At most so many runs; fewer if enough have passed and failed before
+    #[arg(long, value_name = "N", default_value = "100", value_parser = positive)]
+    pub(crate) runs: u64,
+    /// Compare so many failing runs [default: all]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) failed: Option<u64>,
+    /// Compare so many passing runs [default: all]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) passed: Option<u64>,
+    /// At most so long
+    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
+    pub(crate) time: f64,
+    /// How many runs at the same time [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) jobs: Option<u64>,
+    /// Who goes next: random, pct, pos, or free (all at once) [default: the first three in turn]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<PolicyName>,
+    /// For free: delay accesses at random, up to so long
+    #[arg(long, value_name = "PROBABILITY:MICROSECONDS")]
+    pub(crate) delay: Option<Delay>,
+    /// The first run's; decides every choice
+    #[arg(long, value_name = "N", default_value = "0", value_parser = number)]
+    pub(crate) seed: u64,
+    /// Entries of the window that patterns are looked for in
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u8).range(2..))]
+    pub(crate) window: u8,
+    /// What an entry keeps of a thread's accesses
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = WindowName::Precise)]
+    pub(crate) windows: WindowName,
+    /// How suspicion is computed
+    #[arg(long, value_enum, value_name = "FORMULA", default_value_t = FormulaName::Jaccard)]
+    pub(crate) score: FormulaName,
+    /// Add runs to those that are in the output directory
+    #[arg(long, conflicts_with = "from")]
+    pub(crate) resume: bool,
+    /// Compare the runs that are kept there, and execute nothing
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: Option<PathBuf>,
+    /// Do not check suspects by executing them
+    #[arg(long)]
+    pub(crate) no_confirm: bool,
+    /// How many patterns and pairs to show [default: 5, with --json all]
+    #[arg(long, value_name = "N", value_parser = number)]
+    pub(crate) count: Option<u64>,
+    /// Draw the first pattern, for Graphviz
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dot: Option<PathBuf>,
+    /// Tell how large the windows were that patterns needed
+    #[arg(long)]
+    pub(crate) histogram: bool,
+    /// Where runs are kept
+    #[arg(short, long, value_name = "DIR", default_value = "raddle-out")]
+    pub(crate) output: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say nothing but what was found
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) expected: ExpectedArgs,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+/// What an entry of a window keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WindowName {
+    /// The first access, the last write and the last read.
+    Precise,
+    /// One access: a write if there was one.
+    Paper,
+}
+
+/// How suspicion is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormulaName {
+    /// failed with / (all failed + passed with).
+    Jaccard,
+    /// By shares.
+    Tarantula,
+    /// By the cosine.
+    Ochiai,
+    /// failed with squared / (passed with + failed without).
+    Dstar,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ mod target;
 mod runtime;
 mod hunt;
 mod predict;
+mod localize;
 mod minimize;
 mod isolate;
 mod run;
@@ -44,6 +45,7 @@ fn dispatch(command: Command) -> Result<Exit> {
         Command::Run(args) => run::run(args),
         Command::Record(args) => record::record(args),
         Command::Predict(args) => predict::predict(&args),
+        Command::Localize(args) => localize::localize(args),
         Command::Minimize(args) => minimize::minimize(&args),
         Command::Isolate(args) => isolate::isolate(&args),
         Command::Trace(command) => trace::trace(command),

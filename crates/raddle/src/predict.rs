@@ -15,7 +15,7 @@ use crate::hunt::{self, tell};
 pub(crate) fn predict(args: &PredictArgs) -> Result<Exit> {
     let trace = Trace::open(&args.trace).with_context(|| args.trace.display().to_string())?;
     let patterns = hunt::patterns(args.patterns.as_deref())?;
-    let (model, _, _) = hunt::base::read(&trace)?;
+    let model = hunt::base::model(&trace)?;
     let anomalies = anomalies_of(&model, &patterns);
     let shown = args.count.unwrap_or(if args.json { u64::MAX } else { SHOWN }) as usize;
     let events: Vec<_> = anomalies

@@ -124,6 +124,14 @@ pub(crate) fn isolate(launch: &mut Launch) -> Result<()> {
     Ok(())
 }
 
+/// For many runs: a backtrace takes a Rust program longer than all that it does before.
+pub(crate) fn without_backtraces(args: &mut TargetArgs) {
+    const BACKTRACE: &str = "RUST_BACKTRACE";
+    if !args.env.iter().any(|(name, _)| name == BACKTRACE) {
+        args.env.push((BACKTRACE.into(), "0".into()));
+    }
+}
+
 /// The plan that was typed.
 pub(crate) fn plan(args: &PlanArgs) -> Result<Plan> {
     if args.delay.is_some() && args.policy != PolicyName::Free {

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use raddle_trace::control::Policy;
+use raddle_trace::event::Batch;
 use raddle_trace::file::WriteError;
 use raddle_trace::record::{Kind, Record};
 use raddle_trace::run::Run;
@@ -165,8 +166,8 @@ impl Sink for Digest {
         Ok(())
     }
 
-    fn push(&mut self, _: u32, records: &[Record]) -> Result<(), WriteError> {
-        for record in records {
+    fn push(&mut self, _: u32, batch: &Batch<'_>) -> Result<(), WriteError> {
+        for record in batch.records {
             self.n += 1;
             self.hash = hashed(self.hash, record);
             self.passed_over = match record.kind() {

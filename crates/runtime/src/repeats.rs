@@ -53,7 +53,18 @@ pub(crate) static TAKEN: AtomicU64 = AtomicU64::new(0);
 /// How the pc is spread over the table.
 pub(crate) const SPREAD: u64 = 0x9e37_79b1;
 /// The bits of a spread pc that count.
-pub(crate) const SPREAD_SHIFT: u32 = 16;
+pub(crate) const SPREAD_SHIFT: u32 = 12;
+/// The bits of an offset in the table.
+pub(crate) const OFFSETS: usize = (PLACES - 1) * size_of::<Place>();
+/// An address as offset: what is above these bits is added to it. Otherwise rows of a matrix
+/// that are some power of two apart would share a few places, and lines of the cache; 2 % of
+/// what `benches/programs/matrix` records was recorded for that alone.
+pub(crate) const FOLD_SHIFT: u32 = 5;
+
+/// What makes the address of an access an offset: neighbours have neighbouring places.
+pub(crate) const fn unit_shift(bytes_log2: u32) -> u32 {
+    size_of::<Place>().ilog2() - bytes_log2
+}
 
 /// From now on every access is recorded.
 pub(crate) fn record_every() {
@@ -65,8 +76,9 @@ pub(crate) fn is_one(record: Record) -> bool {
     let pc = record.tail & LOW;
     let bytes = (record.info() & SIZE).max(1);
     let spread = pc.wrapping_mul(SPREAD) >> SPREAD_SHIFT;
-    let index = (record.operand() >> bytes.ilog2()).wrapping_add(spread) as usize % PLACES;
-    let place = &TABLE[index];
+    let at = record.operand() << unit_shift(bytes.ilog2());
+    let offset = at.wrapping_add(at >> FOLD_SHIFT).wrapping_add(spread) as usize & OFFSETS;
+    let place = &TABLE[offset / size_of::<Place>()];
     let tail = pc ^ STAMP.load(Ordering::Relaxed);
     let difference = place.head.load(Ordering::Relaxed) ^ record.head
         | place.tail.load(Ordering::Relaxed) ^ tail;

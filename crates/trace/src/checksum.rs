@@ -5,7 +5,8 @@
 //! over a CRC since it needs no table and takes eight bytes per multiplication.
 
 /// The checksum of `bytes`.
-pub(crate) fn checksum(bytes: &[u8]) -> u32 {
+#[must_use]
+pub fn checksum(bytes: &[u8]) -> u32 {
     xxh64(bytes) as u32
 }
 

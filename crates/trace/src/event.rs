@@ -304,10 +304,60 @@ pub const fn is_event(kind: Kind) -> bool {
     !matches!(kind, More | Switch | Choice | Clock | Time | Step | Repeats)
 }
 
-/// How many repeats these records stand for: see [`Access::repeats`].
-#[must_use]
-pub fn n_repeats(records: &[Record]) -> u64 {
-    // Without a branch: this is done for every record.
+/// Records, with what is counted of them: once, since this is done for every record.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// The records.
+    pub records: &'a [Record],
+    /// How many events they begin: see [`is_event`].
+    pub n_begun: u64,
+    /// How many repeats they stand for: see [`Access::repeats`].
+    pub n_repeats: u64,
+    /// Whether they are all plain accesses, entries and exits.
+    pub is_plain: bool,
+}
+
+impl<'a> Batch<'a> {
+    /// Counts.
+    #[must_use]
+    pub fn new(records: &'a [Record]) -> Self {
+        let mut batch = Self { records, n_begun: 0, n_repeats: 0, is_plain: true };
+        for group in records.chunks(GROUP_RECORDS) {
+            let (n_begun, n_repeats) = match n_repeats_if_plain(group) {
+                Some(n_repeats) => (group.len() as u64, n_repeats),
+                None => {
+                    batch.is_plain = false;
+                    (n_begun(group), n_repeats(group))
+                }
+            };
+            batch.n_begun += n_begun;
+            batch.n_repeats = batch.n_repeats.wrapping_add(n_repeats);
+        }
+        batch
+    }
+}
+
+/// Records that are looked at together. In most groups all are plain.
+const GROUP_RECORDS: usize = 64;
+
+/// As [`n_repeats`], if there are only plain accesses, entries and exits. Without a branch,
+/// so that the compiler takes several records at a time.
+fn n_repeats_if_plain(records: &[Record]) -> Option<u64> {
+    /// The bits in which the kinds differ, and of these the one that tells calls.
+    const OWN: u64 = (READ ^ WRITE | READ ^ ENTER | READ ^ LEAVE) as u64;
+    const CALL_SHIFT: u32 = 56 + (READ ^ ENTER).ilog2();
+    const _: () = assert!(OWN == 5 && READ ^ WRITE == 1 && ENTER ^ LEAVE == 1);
+    let (mut others, mut n) = (0, 0_u64);
+    for record in records {
+        others |= record.head >> 56 & !OWN ^ u64::from(READ);
+        let is_access = (record.head >> CALL_SHIFT & 1).wrapping_sub(1);
+        n = n.wrapping_add(record.tail >> 48 & is_access);
+    }
+    (others == 0).then_some(n)
+}
+
+fn n_repeats(records: &[Record]) -> u64 {
+    // Without a branch.
     let repeats = |record: &Record| {
         let kind = (record.head >> 56) as u8;
         let before = if kind == READ || kind == WRITE { record.tail >> 48 } else { 0 };
@@ -315,6 +365,26 @@ pub fn n_repeats(records: &[Record]) -> u64 {
     };
     records.iter().map(repeats).fold(0, u64::wrapping_add)
 }
+
+fn n_begun(records: &[Record]) -> u64 {
+    // Without a branch or a table.
+    let begins = |record: &Record| EVENTS.checked_shr((record.head >> 56) as u32).unwrap_or(0) & 1;
+    records.iter().map(begins).sum()
+}
+
+/// The kinds that count as events, a bit each.
+const EVENTS: u64 = {
+    let mut bits = 0;
+    let mut i = 0;
+    while i < Kind::ALL.len() {
+        assert!((Kind::ALL[i] as u32) < u64::BITS);
+        if is_event(Kind::ALL[i]) {
+            bits |= 1 << Kind::ALL[i] as u32;
+        }
+        i += 1;
+    }
+    bits
+};
 
 /// Turns a stream of records into events.
 #[derive(Clone, Debug, Default)]

@@ -16,7 +16,7 @@ pub mod schedule;
 #[cfg(feature = "std")]
 pub mod run;
 #[cfg(feature = "std")]
-mod checksum;
+pub mod checksum;
 #[cfg(feature = "std")]
 pub mod codec;
 #[cfg(feature = "std")]

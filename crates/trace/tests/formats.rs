@@ -1,8 +1,8 @@
 //! Files of every version that ever was are read, or refused by name.
 //!
-//! `formats/2.trace` holds records of every kind; `BLESS=1 cargo test -p raddle-trace` writes
-//! it and the others anew, which is right only together with a new version. Version 1 was
-//! never released.
+//! `formats/3.trace` holds records of every kind; `BLESS=1 cargo test -p raddle-trace` writes
+//! it and the others anew, which is right only together with a new version. Versions 1 and 2
+//! were never released.
 
 use std::path::{Path, PathBuf};
 
@@ -68,8 +68,8 @@ fn run() -> Run {
 }
 
 #[test]
-fn trace_2() {
-    let path = formats().join("2.trace");
+fn trace_3() {
+    let path = formats().join("3.trace");
     if blessed() {
         let mut writer = Writer::create(&path).expect("a writer");
         writer.push(0, &records()).expect("push");
@@ -83,16 +83,19 @@ fn trace_2() {
 }
 
 #[test]
-fn trace_1_is_refused_by_name() {
-    let err = Trace::open(&formats().join("1.trace")).err().expect("an error");
-    assert!(err.to_string().contains("format version 1"), "{err}");
+fn traces_1_and_2_are_refused_by_name() {
+    for version in ["1", "2"] {
+        let err = Trace::open(&formats().join(version).with_extension("trace"));
+        let err = err.err().expect("an error");
+        assert!(err.to_string().contains(&format!("format version {version}")), "{err}");
+    }
 }
 
 #[test]
-fn std_text_of_trace_2() {
-    let path = formats().join("2.std");
+fn std_text_of_trace_3() {
+    let path = formats().join("3.std");
     let mut text = Vec::new();
-    let trace = Trace::open(&formats().join("2.trace")).expect("a trace");
+    let trace = Trace::open(&formats().join("3.trace")).expect("a trace");
     std_text::export(&trace, &mut text).expect("export");
     if blessed() {
         std::fs::write(&path, &text).expect("write");

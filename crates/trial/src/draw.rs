@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::Duration;
 
 use raddle_trace::control::{CHUNKS, CHUNKS_HALF, Lane};
-use raddle_trace::event::n_repeats;
+use raddle_trace::event::Batch;
 use raddle_trace::file::WriteError;
 use raddle_trace::record::{Kind, Record};
 use rustix::thread::futex;
 
-use crate::shm::Block;
+use crate::shm::{Block, CHUNK_PARTS};
 
 /// Whoever takes the records.
 pub(crate) trait Take {
     /// Takes the next records of a stream: 0 under control, the thread's number if free.
-    fn take(&mut self, stream: u32, records: &[Record]) -> Result<(), WriteError>;
+    fn take(&mut self, stream: u32, batch: &Batch<'_>) -> Result<(), WriteError>;
 }
 
 /// How long to sleep when nothing has come, at most: a target that has filled half of its
@@ -44,10 +44,13 @@ pub(crate) fn draw(
         let mut n_taken = 0;
         for (index, lane) in block.lanes()[..n_lanes].iter().enumerate() {
             while let Some(number) = next_chunk(lane) {
-                block.chunk(index, number, &mut records);
+                for part in 0..CHUNK_PARTS {
+                    block.chunk_part(index, number, part, &mut records);
+                    let batch = Batch::new(&records);
+                    n_told[index] = n_told[index].wrapping_add(batch.n_repeats);
+                    taker.take(lane.thread.load(Relaxed), &batch)?;
+                }
                 release(lane, number.wrapping_add(1));
-                n_told[index] = n_told[index].wrapping_add(n_repeats(&records));
-                taker.take(lane.thread.load(Relaxed), &records)?;
                 n_taken += 1;
             }
         }
@@ -65,12 +68,12 @@ pub(crate) fn draw(
         block.remainder(index, &mut records);
         // What the target repeated behind its last record. It tells its repeats before any
         // record with payload, so if there are some, then no payload is owed.
-        let n_told = n_told[index].wrapping_add(n_repeats(&records));
+        let n_told = n_told[index].wrapping_add(Batch::new(&records).n_repeats);
         let n_untold = lane.repeats.load(Acquire).wrapping_sub(n_told);
         if n_untold > 0 {
             records.push(Record::new(Kind::Repeats, 0, n_untold, 0, 0));
         }
-        taker.take(lane.thread.load(Relaxed), &records)?;
+        taker.take(lane.thread.load(Relaxed), &Batch::new(&records))?;
     }
     Ok(())
 }
@@ -135,8 +138,8 @@ mod tests {
     struct Kept(Vec<u64>);
 
     impl Take for Kept {
-        fn take(&mut self, _: u32, records: &[Record]) -> Result<(), WriteError> {
-            self.0.extend(records.iter().map(|record| record.operand()));
+        fn take(&mut self, _: u32, batch: &Batch<'_>) -> Result<(), WriteError> {
+            self.0.extend(batch.records.iter().map(|record| record.operand()));
             Ok(())
         }
     }

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use raddle_trace::control::{
     self, Deliver, EVERY, MODULES_MAX, Mode, NO_WATCHDOG, THREADS_MAX, ThreadSlot,
 };
+use raddle_trace::event::Batch;
 use raddle_trace::file::{WriteError, Writer};
 use raddle_trace::id::{Addr, ThreadId};
-use raddle_trace::record::Record;
 use raddle_trace::run::{Module, Run, Thread};
 use raddle_trace::schedule::Schedule;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -47,7 +47,7 @@ pub trait Sink: Send {
     fn describe(&mut self, run: &Run) -> Result<(), WriteError>;
 
     /// Takes the next records of a stream: 0 under control, the thread's number if free.
-    fn push(&mut self, stream: u32, records: &[Record]) -> Result<(), WriteError>;
+    fn push(&mut self, stream: u32, batch: &Batch<'_>) -> Result<(), WriteError>;
 }
 
 impl Sink for Writer {
@@ -55,8 +55,8 @@ impl Sink for Writer {
         Writer::describe(self, run)
     }
 
-    fn push(&mut self, stream: u32, records: &[Record]) -> Result<(), WriteError> {
-        Writer::push(self, stream, records)
+    fn push(&mut self, stream: u32, batch: &Batch<'_>) -> Result<(), WriteError> {
+        self.push_batch(stream, batch)
     }
 }
 
@@ -295,9 +295,9 @@ struct Taker<'s, 'a> {
 }
 
 impl Take for Taker<'_, '_> {
-    fn take(&mut self, stream: u32, records: &[Record]) -> Result<(), WriteError> {
+    fn take(&mut self, stream: u32, batch: &Batch<'_>) -> Result<(), WriteError> {
         if let Some(recorder) = &mut self.recorder {
-            recorder.push_all(records);
+            recorder.push_batch(batch);
         }
         let Some(sink) = &mut self.sink else { return Ok(()) };
         // Said again whenever there is more to say, so that a trace whose recording is
@@ -307,7 +307,7 @@ impl Take for Taker<'_, '_> {
         if self.known.replace(known) != Some(known) {
             sink.describe(&(self.run)())?;
         }
-        sink.push(stream, records)
+        sink.push(stream, batch)
     }
 }
 

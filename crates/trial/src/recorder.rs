@@ -1,6 +1,7 @@
 //! From records to a schedule.
 
 use raddle_trace::control::Policy;
+use raddle_trace::event::Batch;
 use raddle_trace::id::{Pc, Site, ThreadId};
 use raddle_trace::record::{Kind, Record};
 use raddle_trace::run::Run;
@@ -24,6 +25,13 @@ enum Part {
 }
 
 impl Recorder {
+    /// As [`Recorder::push_all`]. Plain records say nothing about the schedule.
+    pub fn push_batch(&mut self, batch: &Batch<'_>) {
+        if !batch.is_plain || self.pending.is_some() {
+            self.push_all(batch.records);
+        }
+    }
+
     /// Takes the next records of the stream.
     pub fn push_all(&mut self, records: &[Record]) {
         // Most records say nothing about the schedule, and this is done for every one.

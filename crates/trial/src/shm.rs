@@ -18,6 +18,10 @@ use raddle_trace::record::{RECORD_BYTES, Record};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+/// A chunk is copied in parts that stay in the first-level cache until they are packed.
+pub const CHUNK_PARTS: usize = 4;
+const PART_BYTES: usize = CHUNK_BYTES / CHUNK_PARTS;
+
 /// A control block in a memory file, mapped.
 #[derive(Debug)]
 pub struct Block {
@@ -91,9 +95,9 @@ impl Block {
         self.part(self.layout.lanes(), self.layout.n_lanes)
     }
 
-    /// Copies the full chunk of this number.
-    pub fn chunk(&self, lane: usize, number: u32, into: &mut Vec<Record>) {
-        self.copy(lane, number, CHUNK_BYTES, into);
+    /// Copies a part of the full chunk of this number, one of [`CHUNK_PARTS`].
+    pub fn chunk_part(&self, lane: usize, number: u32, part: usize, into: &mut Vec<Record>) {
+        self.copy(lane, number, part * PART_BYTES, PART_BYTES, into);
     }
 
     /// Copies what the target has written to the chunk that it was filling when it died.
@@ -106,7 +110,7 @@ impl Block {
         // leaves its cursor at the end of the ring, or at the start of the new chunk.
         let bytes = written.wrapping_sub(chunk_offset(number) as u64);
         if bytes <= CHUNK_BYTES as u64 {
-            self.copy(lane, number, bytes as usize, into);
+            self.copy(lane, number, 0, bytes as usize, into);
         } else {
             into.clear();
         }
@@ -121,8 +125,8 @@ impl Block {
         tail.store(record.tail, Ordering::Relaxed);
     }
 
-    fn copy(&self, lane: usize, number: u32, bytes: usize, into: &mut Vec<Record>) {
-        let start = self.layout.rings() + lane * LANE_BYTES + chunk_offset(number);
+    fn copy(&self, lane: usize, number: u32, from: usize, bytes: usize, into: &mut Vec<Record>) {
+        let start = self.layout.rings() + lane * LANE_BYTES + chunk_offset(number) + from;
         let words: &[[AtomicU64; 2]] = self.part(start, bytes / RECORD_BYTES);
         into.clear();
         into.extend(words.iter().map(|[head, tail]| Record {

@@ -96,7 +96,7 @@ pub(crate) fn schedules(model: &Model, anomaly: &Anomaly, run: &Run) -> Vec<(usi
 }
 
 /// Stretches in the form that the runtime follows.
-fn schedule(model: &Model, stretches: &[Stretch], run: &Run) -> Schedule {
+pub(crate) fn schedule(model: &Model, stretches: &[Stretch], run: &Run) -> Schedule {
     let choices = model.skeleton.choices.iter().map(|&choose| Step::Choose { choose });
     let runs = stretches.iter().map(|stretch| Step::Run {
         thread: stretch.thread,

@@ -43,16 +43,31 @@ pub(crate) fn base(team: &Team, plan: &Plan, path: &Path, patterns: &[Pattern]) 
 
 /// Reads a trace: once for what is shared, and once for everything else.
 pub(crate) fn read(trace: &Trace) -> Result<(Model, Observed, u64)> {
+    let sharing = sharing(trace)?;
+    let mut scan = Scan::new(&sharing);
+    let mut observed = Observed::default();
+    for event in trace.events() {
+        let event: Event = event?;
+        scan.push(&event);
+        observed.push(&event, &sharing);
+    }
+    Ok((scan.finish(), observed, sharing.n_shared()))
+}
+
+/// Reads a trace for what it implies, and not for what was seen.
+pub(crate) fn model(trace: &Trace) -> Result<Model> {
+    let sharing = sharing(trace)?;
+    let mut scan = Scan::new(&sharing);
+    for event in trace.events() {
+        scan.push(&event?);
+    }
+    Ok(scan.finish())
+}
+
+fn sharing(trace: &Trace) -> Result<Sharing> {
     let mut sharing = Sharing::default();
     for event in trace.events() {
         sharing.push(&event?);
     }
-    let mut scan = Scan::default();
-    let mut observed = Observed::default();
-    for event in trace.events() {
-        let event: Event = event?;
-        scan.push(&event, &sharing);
-        observed.push(&event, &sharing);
-    }
-    Ok((scan.finish(), observed, sharing.n_shared()))
+    Ok(sharing)
 }

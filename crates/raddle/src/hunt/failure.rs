@@ -39,4 +39,10 @@ impl Signature {
         };
         Self { kind: failure.kind.as_str(), detail, sites }
     }
+
+    /// In words, for files.
+    pub(crate) fn key(&self) -> String {
+        let sites: Vec<_> = self.sites.iter().map(ToString::to_string).collect();
+        format!("{}: {} at {}", self.kind, self.detail, sites.join(", "))
+    }
 }

@@ -3,14 +3,17 @@
 use std::path::PathBuf;
 
 use raddle_analysis::anomaly::Anomaly;
+use raddle_analysis::localize::facts::{Act, Point};
 use raddle_analysis::observed::Seen;
 use raddle_analysis::scan::Model;
 use raddle_analysis::witness::{Deed, Witness};
 use raddle_report::symbols::name::Namer;
 use raddle_report::symbols::site::Frame;
 use raddle_trace::control::State;
+use raddle_trace::event::Event;
 use raddle_trace::file::Trace;
 use raddle_trace::id::{Addr, Pc, ThreadId};
+use raddle_trace::run::Run;
 use raddle_trial::outcome::ThreadAt;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -101,6 +104,19 @@ pub(crate) fn of_seen(events: &[Seen]) -> Vec<Unnamed> {
     events.iter().map(unnamed).collect()
 }
 
+/// An access at a point of a run.
+pub(crate) fn of_point(act: Act, pc: Pc, point: &Point) -> Unnamed {
+    Unnamed {
+        thread: point.thread,
+        pc,
+        deed: act.deed,
+        addr: point.addr,
+        bytes: u64::from(point.bytes),
+        seq: point.seq,
+        locks: Vec::new(),
+    }
+}
+
 /// Where threads wait for each other.
 pub(crate) fn of_waiting(threads: &[ThreadAt]) -> Vec<Unnamed> {
     let waits = |at: &&ThreadAt| {
@@ -136,7 +152,21 @@ pub(crate) fn named(trace: &Trace, events: &[Unnamed]) -> Vec<Access> {
 
 /// Names for many groups of events, in one pass over their trace.
 pub(crate) fn all_named(trace: &Trace, groups: &[Vec<Unnamed>]) -> Vec<Vec<Access>> {
-    let mut namer = Namer::new(trace.run());
+    // A trace that cannot be read further has named all that it can.
+    named_by(trace.run(), trace.events().map_while(Result::ok), groups)
+}
+
+/// The same without a trace: what was allocated and called is not known then.
+pub(crate) fn named_without(run: &Run, groups: &[Vec<Unnamed>]) -> Vec<Vec<Access>> {
+    named_by(run, std::iter::empty(), groups)
+}
+
+fn named_by(
+    run: &Run,
+    events: impl Iterator<Item = Event>,
+    groups: &[Vec<Unnamed>],
+) -> Vec<Vec<Access>> {
+    let mut namer = Namer::new(run);
     let mut by_seq: FxHashMap<u64, Vec<(usize, usize)>> = FxHashMap::default();
     for (group, events) in groups.iter().enumerate() {
         for (at, event) in events.iter().enumerate() {
@@ -145,9 +175,7 @@ pub(crate) fn all_named(trace: &Trace, groups: &[Vec<Unnamed>]) -> Vec<Vec<Acces
     }
     let last = by_seq.keys().copied().max().unwrap_or(0);
     let mut found: FxHashMap<(usize, usize), Access> = FxHashMap::default();
-    // A trace that cannot be read further has named all that it can.
-    for (seq, event) in (0..=last).zip(trace.events()) {
-        let Ok(event) = event else { break };
+    for (seq, event) in (0..=last).zip(events) {
         namer.push(seq, &event);
         for &(group, at) in by_seq.get(&seq).into_iter().flatten() {
             found.insert((group, at), name(&namer, &groups[group][at]));
@@ -199,6 +227,22 @@ fn own_frame(namer: &Namer, thread: ThreadId, pc: Pc) -> Frame {
         .unwrap_or_else(|| namer.site(pc).frame.clone())
 }
 
+impl Access {
+    /// The access as other programs read it.
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "role": self.role,
+            "thread": self.thread,
+            "op": self.deed.letter().to_string(),
+            "file": self.file,
+            "line": self.line,
+            "function": self.function,
+            "variable": self.variable,
+            "locks": self.locks,
+        })
+    }
+}
+
 impl Finding {
     /// What the accesses are about, each variable once.
     pub(crate) fn variables(accesses: &[Access]) -> Option<String> {
@@ -213,22 +257,7 @@ impl Finding {
 
     /// The finding as other programs read it.
     pub(crate) fn json(&self, id: &str) -> Value {
-        let accesses: Vec<_> = self
-            .accesses
-            .iter()
-            .map(|access| {
-                json!({
-                    "role": access.role,
-                    "thread": access.thread,
-                    "op": access.deed.letter().to_string(),
-                    "file": access.file,
-                    "line": access.line,
-                    "function": access.function,
-                    "variable": access.variable,
-                    "locks": access.locks,
-                })
-            })
-            .collect();
+        let accesses: Vec<_> = self.accesses.iter().map(Access::json).collect();
         let failure = self.failure.as_ref().map(|failure| {
             json!({
                 "kind": failure.kind,

@@ -1,7 +1,7 @@
 //! `raddle hunt`: the main job. Predicts what could go wrong, re-executes it, and reports
 //! what did go wrong, with clips.
 
-mod attempt;
+pub(crate) mod attempt;
 pub(crate) mod base;
 mod campaign;
 mod cause;
@@ -36,10 +36,7 @@ use crate::explain::explain;
 use crate::{isolate, run, say, target, verify};
 
 pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
-    // A backtrace takes a Rust program longer than all that it does before.
-    if !args.target.env.iter().any(|(name, _)| name == BACKTRACE) {
-        args.target.env.push((BACKTRACE.into(), "0".into()));
-    }
+    target::without_backtraces(&mut args.target);
     let patterns = patterns(args.patterns.as_deref())?;
     let expected = target::expected(&args.expected)?.unwrap_or_default();
     let (mut launch, program) = target::launch(&args.target)?;
@@ -111,7 +108,6 @@ pub(crate) fn patterns(file: Option<&Path>) -> Result<Vec<Pattern>> {
     Ok(patterns)
 }
 
-const BACKTRACE: &str = "RUST_BACKTRACE";
 /// A program that does not end by itself is given up sooner than by `run`.
 const TIMEOUT: f64 = 10.0;
 /// More steps than this are a livelock.

@@ -23,30 +23,7 @@ pub(crate) fn finding(number: usize, finding: &Finding) -> String {
         pattern => format!(" ({pattern})"),
     };
     let _ = writeln!(text, "{number}. {what}{on}{pattern}");
-    let width = |of: fn(&Access) -> String| {
-        finding.accesses.iter().map(|access| of(access).chars().count()).max().unwrap_or(0)
-    };
-    let (threads, deeds, sites) = (
-        width(|a| a.thread.clone()),
-        width(|a| deed(a.deed).to_owned()),
-        width(|a| a.site.clone()),
-    );
-    let same_variable =
-        finding.accesses.windows(2).all(|pair| pair[0].variable == pair[1].variable);
-    for access in &finding.accesses {
-        let locks = match &access.locks[..] {
-            [] => String::new(),
-            locks => format!("  holding {}", locks.join(", ")),
-        };
-        let what = if same_variable { "it".to_owned() } else { access.variable.clone() };
-        let line = format!(
-            "   {:threads$}  {:deeds$} {what}  {:sites$}{locks}",
-            access.thread,
-            deed(access.deed),
-            access.site,
-        );
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
+    text.push_str(&accesses(&finding.accesses));
     if let Some(failure) = &finding.failure {
         let mut lines = failure.text.trim_end().lines();
         let _ = writeln!(text, "   then: {}", lines.next().unwrap_or(&failure.detail));
@@ -61,6 +38,35 @@ pub(crate) fn finding(number: usize, finding: &Finding) -> String {
             finding.n_switches,
             shell::word(clip)
         );
+    }
+    text
+}
+
+/// Accesses in their order, a line each.
+pub(crate) fn accesses(accesses: &[Access]) -> String {
+    let mut text = String::new();
+    let width = |of: fn(&Access) -> String| {
+        accesses.iter().map(|access| of(access).chars().count()).max().unwrap_or(0)
+    };
+    let (threads, deeds, sites) = (
+        width(|a| a.thread.clone()),
+        width(|a| deed(a.deed).to_owned()),
+        width(|a| a.site.clone()),
+    );
+    let same_variable = accesses.windows(2).all(|pair| pair[0].variable == pair[1].variable);
+    for access in accesses {
+        let locks = match &access.locks[..] {
+            [] => String::new(),
+            locks => format!("  holding {}", locks.join(", ")),
+        };
+        let what = if same_variable { "it".to_owned() } else { access.variable.clone() };
+        let line = format!(
+            "   {:threads$}  {:deeds$} {what}  {:sites$}{locks}",
+            access.thread,
+            deed(access.deed),
+            access.site,
+        );
+        let _ = writeln!(text, "{}", line.trim_end());
     }
     text
 }

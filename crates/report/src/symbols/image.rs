@@ -18,7 +18,7 @@ use super::table::Table;
 use super::types::Types;
 
 /// A parsed file; it borrows the bytes.
-pub(super) type Elf<'data> = ElfFile64<'data, LittleEndian, &'data [u8]>;
+pub(crate) type Elf<'data> = ElfFile64<'data, LittleEndian, &'data [u8]>;
 
 /// A module's file, as far as names need it.
 pub(super) struct Image {
@@ -131,7 +131,7 @@ impl Debug {
 
 /// The whole of a file. It is not mapped: a file that somebody truncates while it is
 /// mapped would kill us.
-pub(super) fn read(path: &Path) -> io::Result<Rc<[u8]>> {
+pub(crate) fn read(path: &Path) -> io::Result<Rc<[u8]>> {
     let mut file = File::open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
@@ -146,7 +146,7 @@ pub(super) fn read(path: &Path) -> io::Result<Rc<[u8]>> {
 }
 
 /// A file's build-id in hexadecimal digits.
-pub(super) fn build_id(elf: &Elf<'_>) -> Option<String> {
+pub(crate) fn build_id(elf: &Elf<'_>) -> Option<String> {
     let id = elf.build_id().ok()??;
     Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
 }

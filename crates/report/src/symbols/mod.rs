@@ -37,7 +37,7 @@ pub mod calls;
 pub mod stack;
 pub mod name;
 
-mod image;
+pub(crate) mod image;
 mod debug_file;
 mod table;
 mod demangle;

@@ -1,53 +1,62 @@
 //! Blocks of records, packed.
 //!
 //! A program does most of the time what it did before. So packer and unpacker both keep a
-//! model of it that says what comes next, and only surprises are stored: the idea of
-//! value-prediction compression (Burtscher et al., «The VPC Trace-Compression Algorithms»,
-//! IEEE Transactions on Computers 54(11), 2005), cut down to what one pass over a record in
-//! some ten cycles allows.
+//! model of it that says what comes next, and what is stored is how far off that is: the idea
+//! of value-prediction compression (Burtscher et al., «The VPC Trace-Compression Algorithms»,
+//! IEEE Transactions on Computers 54(11), 2005), cut down to what can be done without a
+//! branch on anything that a program makes unpredictable. A wrongly predicted branch takes
+//! as long as all of the rest.
 //!
 //! **The model.** The part of a record that is the same each time an operation is performed
-//! (kind, info, extra, pc) is a *site*, the rest (most often an address) its *value*. The
-//! extra of a plain access, which counts repeats, belongs to neither: it is expected to be
-//! what it was when the thread last performed the site. The
-//! site is guessed from a hash of the sites before it in the same thread. The value is
-//! guessed by the one of four rules that was right last: the site's last value plus
-//! a stride; the thread's last value, or the one before, plus a distance (fields of an
-//! object, a store after a load; calls and payload do not count here); what followed the
-//! site's last value when it was there before (a list that is walked again). A payload record is a site with a value of 64 bits.
-//! When the turn passes ([`Kind::Switch`](crate::record::Kind::Switch)), the context of the
-//! thread that gets it is taken up again.
+//! (pc, kind, info) is a *site*, the operand (most often an address) its *value*; the extra
+//! (which counts repeats, for plain accesses) belongs to neither. A site has a place in a
+//! table of 2^14 by a hash of its key (`pc << 16 | kind << 8 | info`, xor the thread's salt):
+//! the first place, or its neighbour (xor 1) if the first is taken; if both are, the site at
+//! the first is forgotten. So threads have sites of their own. A site keeps
 //!
-//! **The block.** For each surprise: a code byte, and how many records since the last one
-//! came as expected. A code says how the site is told, and how the value:
+//! - the two sites that came behind it last, which are guesses for the next one,
+//! - its last value, and a stride: the last distance that was seen twice in a row. Their sum
+//!   is one guess for the value,
+//! - the last distance from the value of the record before: the other guess (fields of an
+//!   object, a store after a load),
+//! - its last extra, the guess for the next.
+//!
+//! A payload record (a More without operand) is guessed from the last one, and a stride, behind the
+//! same site. When the turn passes ([`Kind::Switch`](crate::record::Kind::Switch)), the context
+//! of the thread that gets it (its last site and value) is taken up again. Everything starts
+//! as zero; a salt is the thread's number times `0x9e3779b97f4a7c15`.
+//!
+//! **The block.** Each record has a code byte, and literals of which the code tells what is
+//! there:
 //! ```text
-//! code    = other << 7 | how << 5 | what
-//! other   = 1 if the repeats are not those expected, and in their column
-//! how     = 0 as guessed | 1 what followed the site before the last time that was a surprise
-//!         | 2 by number | 3 a new one
-//! what    = 0 by the site's rule | 1..=4 by another rule | 4 + n: n bytes to add to the site's
-//!           last value | 12 + n: n bytes to add to the thread's last value   (n = 1..=8)
-//! columns = codes: (code, run (u8; 255: in the next column))*
-//!           long runs: varint* | numbers of sites: varint*
-//!           new sites: (head >> 48 (u24; 0x10000: payload), zigzag varint of tail - last new tail)*
-//!           literals of 1, 2, … 8 bytes, zigzag: eight columns
-//!           repeats: varint*
-//! block   = (n_bytes (u32) n_stored (u32) stored)*, a column each, in this order
+//! code     = how << 6 | other << 5 | near << 4 | n
+//! how      = 0 the site that followed last | 1 the other one that followed before it
+//!          | 2 by place | 3 a new one
+//! other    = 1 if the extra is not the last one
+//! near     = 1 if the value is told from that of the record before
+//! n        = bytes of the value, 0..=8
+//! payload  = n << 4 | 15
+//! literals = place (u16) if how is 2, extra (u16) if other is 1, n bytes: zigzag of value - guess
+//! columns  = codes, literals, keys of new sites (u64 without salt)
+//! block    = (n_bytes (u32) n_stored (u32) stored)*, a column each, in this order
 //! ```
-//! A column is compressed by zstd if that saves a sixteenth of it (then n_stored < n_bytes).
-//! Columns of their own are what makes this cheap: codes and runs repeat, literals do not.
+//! What comes as expected has code 0 and no literals. A column is compressed by zstd (then
+//! n_stored < n_bytes) if that makes it eight times shorter, which a sample tells beforehand:
+//! runs of code 0 come down to next to nothing, and what is irregular costs no time.
 //!
-//! **Choices**, measured with `examples/codec_bench`. The state starts afresh with each
-//! block, so that blocks can be read alone and in any order. Against a state that is never
-//! reset this costs, at 2^18 records, 6 % more bytes for `quicksort` and 14 % for `large
-//! code`, at 2^16 records 16 % and 51 %; `list`, which is all repetition, loses most. Level
-//! -5 of zstd for the longer literals would save a tenth of the time and add a quarter of the
-//! bytes. An expected record takes some 4 ns either way, a surprise some 30 ns more, and
-//! compression about a quarter of the time where surprises are many.
+//! **Choices.** Time counts more than bytes here: recording is to cost no more than
+//! ThreadSanitizer does, and 3 bytes per event are little. The codec before this one told
+//! surprises only and compressed all of them. It took a third to a quarter of the bytes where
+//! surprises are many, and four times the time: 37 ns per record of `benches/programs/sort`
+//! where this one takes 9. The state starts afresh with each block, so that blocks can be read
+//! alone and in any order.
 //!
-//! **Limits.** What is random costs what it weighs, a random access some three bytes. Sorting
-//! and then hashing random numbers, with two of five records a surprise, packs to one byte
-//! per record at a sixth of the speed of a loop over an array.
+//! Bytes per record, by `examples/codec_bench`: sweep and matrix 0.001, time stamps 0.1,
+//! work queue 0.2, quicksort 0.4, random turns 1.1, hash table 1.7, list 2.4, large code 2.8.
+//!
+//! **Limits.** A random access takes four to five bytes. A list that is walked again costs
+//! what it did the first time. Of programs with more than some 10 000 sites in a block of
+//! 2^18 records, many are told anew, at nine bytes.
 
 mod column;
 mod model;
@@ -71,7 +80,7 @@ pub enum UnpackError {
     /// A code without a meaning.
     #[error("packed records with unknown code {0}")]
     Code(u8),
-    /// A site that was not there yet.
+    /// A site that is not there.
     #[error("packed records name a site that is not there")]
     Site,
 }
@@ -81,35 +90,21 @@ pub const RECORDS_MAX: usize = 1 << 18;
 
 /// The columns of a block.
 const CODES: usize = 0;
-const RUNS: usize = 1;
-const NUMBERS: usize = 2;
-const SITES: usize = 3;
-/// That of literals with n bytes is `LITERALS + n`.
-const LITERALS: usize = 3;
-const REPEATS: usize = 12;
-const N_COLUMNS: usize = 13;
+const LITERALS: usize = 1;
+const SITES: usize = 2;
+const N_COLUMNS: usize = 3;
 
-/// In the column of codes: the run is in that of long runs.
-const LONG_RUN: u64 = 255;
-/// In the column of new sites: payload.
-const PAYLOAD: u64 = 1 << 16;
-
-/// Code, upper part: how the site is told.
-const GUESSED: u8 = 0;
-const NEXT: u8 = 1;
+/// Code, uppermost bits: how the site is told. 0 and 1 are the places that followed.
+const HOW_SHIFT: u32 = 6;
 const NUMBERED: u8 = 2;
 const NEW: u8 = 3;
-const HOW_SHIFT: u32 = 5;
-/// Code, uppermost bit: the repeats are in their column.
-const OTHER_REPEATS: u8 = 0x80;
-
-/// Code, lower part: how the value is told. 1 to 4 are rules.
-const USUAL: u8 = 0;
-const BY_RULE: u8 = 1;
-/// Plus the number of bytes: from the site's last value.
-const FROM_LAST: u8 = 4;
-/// Plus the number of bytes: from the thread's last value.
-const FROM_FIRST: u8 = 12;
+/// Code: the extra is among the literals.
+const OTHER_EXTRA: u8 = 0x20;
+/// Code: the value is told from that of the record before.
+const NEAR: u8 = 0x10;
+/// Code, lower bits: how many bytes the value has, up to 8, or that this is payload.
+const N_BYTES: u8 = 0x0f;
+const PAYLOAD: u8 = 0x0f;
 
 #[cfg(test)]
 mod tests {
@@ -146,7 +141,7 @@ mod tests {
         assert_eq!(unpack(&block, records.len()).as_deref(), Ok(records));
     }
 
-    /// The size of the packed block, without the 104 bytes that every block has.
+    /// The size of the packed block, without the 24 bytes that every block has.
     fn n_bytes(records: &[Record]) -> usize {
         check(records);
         pack(records).len() - 8 * N_COLUMNS
@@ -168,10 +163,10 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_over_an_array_packs_to_its_start() {
-        let once: Vec<_> = (0..100).map(|i| read(1, 0x1000 + 8 * i)).collect();
-        let longer: Vec<_> = (0..10_000).map(|i| read(1, 0x1000 + 8 * i)).collect();
-        assert_eq!(n_bytes(&once), n_bytes(&longer));
+    fn a_loop_over_an_array_packs_to_next_to_nothing() {
+        let array: Vec<_> = (0..100_000).map(|i| read(1, 0x1000 + 8 * i)).collect();
+        let n_bytes = n_bytes(&array);
+        assert!(n_bytes < 100, "{n_bytes} bytes");
     }
 
     #[test]
@@ -185,10 +180,16 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_walked_again_costs_little() {
-        let nodes: Vec<_> = (0..1000).map(|i| read(1, scattered(i))).collect();
-        let again: Vec<_> = nodes.iter().cycle().take(20_000).copied().collect();
-        assert!(n_bytes(&again) < 2 * n_bytes(&nodes));
+    fn a_scattered_access_takes_five_bytes_at_most() {
+        let nodes: Vec<_> = (0..10_000).map(|i| read(1, scattered(i))).collect();
+        let n_bytes = n_bytes(&nodes);
+        assert!(n_bytes < 50_000, "{n_bytes} bytes");
+    }
+
+    #[test]
+    fn more_sites_than_there_is_room_for_come_back() {
+        let records: Vec<_> = (0..60_000).map(|i| read(scattered(i % 40_000), 8 * i)).collect();
+        check(&records);
     }
 
     #[test]

@@ -1,24 +1,26 @@
 //! Packs a block.
 
+use std::hint::select_unpredictable;
+
 use super::column::{Column, Press, zigzag};
-use super::model::{Model, Number, Rule, Site};
+use super::model::{Context, MORE_HEAD, Model, PLAIN, Sites, extra, home, key, site, value};
 use super::{
-    BY_RULE, CODES, FROM_FIRST, FROM_LAST, GUESSED, HOW_SHIFT, LITERALS, LONG_RUN, N_COLUMNS, NEW,
-    NEXT, NUMBERED, NUMBERS, OTHER_REPEATS, PAYLOAD, RECORDS_MAX, REPEATS, RUNS, SITES, USUAL,
+    CODES, HOW_SHIFT, LITERALS, N_COLUMNS, NEAR, NEW, NUMBERED, OTHER_EXTRA, PAYLOAD, RECORDS_MAX,
+    SITES,
 };
 use crate::record::Record;
 
 /// Packs records into a block.
 pub struct Packer {
     model: Model,
-    index: Index,
     columns: [Column; N_COLUMNS],
-    // Tail of the last new site.
-    tail: u64,
-    // Records as expected since the last surprise.
-    run: u64,
     n_records: usize,
 }
+
+/// Records that room is made for at once: as many as the first-level cache holds.
+const CHUNK_RECORDS: usize = 1024;
+/// A record adds as many bytes to the literals at most: number, extra, value.
+const LITERAL_BYTES_MAX: usize = 2 + 2 + 8;
 
 impl Default for Packer {
     fn default() -> Self {
@@ -30,14 +32,7 @@ impl Packer {
     /// An empty block.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            model: Model::new(),
-            index: Index::new(),
-            columns: Default::default(),
-            tail: 0,
-            run: 0,
-            n_records: 0,
-        }
+        Self { model: Model::new(), columns: Default::default(), n_records: 0 }
     }
 
     /// How many records the block holds so far.
@@ -52,12 +47,16 @@ impl Packer {
             self.n_records + records.len() <= RECORDS_MAX,
             "a block takes {RECORDS_MAX} records"
         );
-        let mut left = records;
-        loop {
-            left = &left[self.skip_expected(left)..];
-            let Some((&record, behind)) = left.split_first() else { break };
-            self.pack(record);
-            left = behind;
+        for chunk in records.chunks(CHUNK_RECORDS) {
+            self.columns[CODES].make_room(chunk.len());
+            self.columns[LITERALS].make_room(chunk.len() * LITERAL_BYTES_MAX);
+            let mut left = chunk;
+            loop {
+                left = &left[self.pack_known(left)..];
+                let Some((&record, behind)) = left.split_first() else { break };
+                self.pack(record);
+                left = behind;
+            }
         }
         self.n_records += records.len();
     }
@@ -65,203 +64,172 @@ impl Packer {
     /// Appends the packed block to `out` and starts a new one.
     pub fn finish(&mut self, press: &mut Press, out: &mut Vec<u8>) {
         for column in &mut self.columns {
-            press.press(column, out);
+            press.press(column, self.n_records, out);
             column.clear();
         }
         self.model.reset();
-        self.index.clear();
-        self.tail = 0;
-        self.run = 0;
         self.n_records = 0;
     }
 
-    /// How many of the records come as expected. The path of most records.
-    #[inline]
-    fn skip_expected(&mut self, records: &[Record]) -> usize {
-        let mut context = self.model.context;
-        let mut n = 0;
-        for &record in records {
-            let Some(expected) = self.model.expected(&context) else { break };
-            // One comparison, so that there is one branch to be predicted.
-            let difference =
-                expected.record.head ^ record.head | expected.record.tail ^ record.tail;
-            if difference != 0 {
-                break;
-            }
-            context = self.model.confirm(&context, &expected);
-            n += 1;
+    /// Packs plain records of known sites, up to the first other one, and tells how many there
+    /// were. The path of most records: whether one comes as expected is as unpredictable as
+    /// the program, so there is no branch on it. In two passes, each of which finds room in
+    /// the registers.
+    fn pack_known(&mut self, records: &[Record]) -> usize {
+        let mut places = [0; CHUNK_RECORDS];
+        let Model { sites, context, .. } = &mut self.model;
+        let [codes, literals, _] = &mut self.columns;
+        let codes_room = codes.room();
+        let n = tell_sites(sites, context, records, codes_room, &mut places);
+        let (codes_room, places) = (&mut codes_room[..n], &places[..n]);
+        let n_bytes = tell_values(sites, context, records, places, codes_room, literals.room());
+        codes.advance(n);
+        literals.advance(n_bytes);
+        if n > 0 {
+            self.model.note_plain();
         }
-        self.model.context = context;
-        self.run += n as u64;
         n
     }
 
-    /// Packs a record that may be a surprise.
+    /// Packs a record of any kind.
     #[inline(never)]
     fn pack(&mut self, record: Record) {
-        let (how, site) = self.tell_site(record);
-        let value = self.model.sites[site.index()].value(record);
-        let repeats = self.tell_repeats(site, record);
-        let what = self.tell_value(site, value);
-        if (how, what, repeats) == (GUESSED, USUAL, 0) {
-            self.run += 1;
-        } else {
-            let code = u64::from(repeats | how << HOW_SHIFT | what);
-            if self.run < LONG_RUN {
-                self.columns[CODES].put(self.run << 8 | code, 2);
-            } else {
-                self.columns[CODES].put(LONG_RUN << 8 | code, 2);
-                self.columns[RUNS].put_varint(self.run);
-            }
-            self.run = 0;
+        if record.head == MORE_HEAD {
+            return self.pack_payload(record.tail);
         }
-        self.model.advance(site, value);
-    }
-
-    fn tell_site(&mut self, record: Record) -> (u8, Number) {
         let model = &mut self.model;
-        let guess = model.guess();
-        if fits(model, guess, record) {
-            model.affirm();
-            return (GUESSED, guess);
-        }
-        let next = model.next();
-        let (how, number) = if fits(model, next, record) {
-            (NEXT, next)
-        } else {
-            let site = Site::of(record);
-            match self.index.find(model, &site) {
-                Some(number) => {
-                    self.columns[NUMBERS].put_varint(number.index() as u64);
-                    (NUMBERED, number)
+        let before = model.context.place;
+        let (how, place) = match model.find(key(record)) {
+            Some(place) => {
+                let followers = model.site(before).followers();
+                let follows = followers.iter().position(|&follower| usize::from(follower) == place);
+                let how = follows.map_or(NUMBERED, |position| position as u8);
+                if how == NUMBERED {
+                    self.columns[LITERALS].put(place as u64, 2);
                 }
-                None => (NEW, self.add(site)),
+                (how, place)
             }
-        };
-        self.model.correct(number);
-        (how, number)
-    }
-
-    fn add(&mut self, site: Site) -> Number {
-        let number = self.model.add(site);
-        let column = &mut self.columns[SITES];
-        if site.is_payload() {
-            column.put(PAYLOAD, 3);
-        } else {
-            column.put(site.head >> 48, 3);
-            column.put_varint(zigzag(site.tail.wrapping_sub(self.tail)));
-            self.tail = site.tail;
-            self.index.insert(&self.model, number);
-        }
-        number
-    }
-
-    fn tell_repeats(&mut self, site: Number, record: Record) -> u8 {
-        let mask = self.model.sites[site.index()].repeats;
-        let repeats = record.tail & mask;
-        let expected = self.model.repeats(site);
-        if repeats == *expected & mask {
-            return 0;
-        }
-        *expected = repeats;
-        self.columns[REPEATS].put_varint(repeats >> 48);
-        OTHER_REPEATS
-    }
-
-    fn tell_value(&mut self, site: Number, value: u64) -> u8 {
-        let model = &mut self.model;
-        if model.usual_of(site) == value {
-            model.keep(site, value);
-            return USUAL;
-        }
-        let right = model.by_rule(site).map(|guess| guess == value);
-        let (what, rule) = match right.iter().position(|&right| right) {
-            Some(rule) => (BY_RULE + rule as u8, Some(Rule::ALL[rule])),
             None => {
-                let [last, first] = model.bases(site).map(|base| zigzag(value.wrapping_sub(base)));
-                let (from, literal) =
-                    if first < last { (FROM_FIRST, first) } else { (FROM_LAST, last) };
-                let n = 8 - (literal | 1).leading_zeros() as usize / 8;
-                self.columns[LITERALS + n].put(literal, n);
-                (from + n as u8, None)
+                self.columns[SITES].put(key(record), 8);
+                (NEW, model.add(key(record)))
             }
         };
-        model.learn(site, value, rule);
-        what
+        model.site(before).lead_to(place);
+        let (value, extra, value_before) = (value(record), extra(record), model.context.value);
+        let site = model.site(place);
+        let mut code = how << HOW_SHIFT;
+        if extra != site.extra() {
+            code |= OTHER_EXTRA;
+            self.columns[LITERALS].put(u64::from(extra), 2);
+        }
+        let [own, near] = [site.own(), site.near(value_before)].map(|guess| literal(value, guess));
+        if near < own {
+            code |= NEAR;
+        }
+        let literal = own.min(near);
+        self.columns[LITERALS].put(literal, n_bytes(literal));
+        self.columns[CODES].put(u64::from(code | n_bytes(literal) as u8), 1);
+        site.learn(value, extra, value_before);
+        (model.context.place, model.context.value) = (place, value);
+        model.note(record);
+    }
+
+    fn pack_payload(&mut self, payload: u64) {
+        let expected = self.model.payload().expected();
+        let literal = zigzag(payload.wrapping_sub(expected));
+        let n_bytes = (u64::BITS - literal.leading_zeros()).div_ceil(8) as usize;
+        self.columns[LITERALS].put(literal, n_bytes);
+        self.columns[CODES].put(u64::from(PAYLOAD | (n_bytes as u8) << 4), 1);
+        self.model.note_payload(payload);
     }
 }
 
-/// Whether the record is one of this site.
-fn fits(model: &Model, number: Number, record: Record) -> bool {
-    let site = &model.sites[number.index()];
-    let without = Record { tail: record.tail & !site.repeats, ..record };
-    number != Number::NONE && site.record(site.value(record)) == without
+/// Starts the codes of plain records of known sites, up to the first other one. Tells the
+/// places of the sites, and how many there were.
+#[inline(never)]
+fn tell_sites(
+    sites: &mut Sites,
+    context: &mut Context,
+    records: &[Record],
+    codes: &mut [u8],
+    places: &mut [u16; CHUNK_RECORDS],
+) -> usize {
+    let (mut before, salt) = (context.place, context.salt);
+    let mut n = 0;
+    for ((&record, code), place_out) in records.iter().zip(codes).zip(places) {
+        let salted = key(record) ^ salt;
+        let place = home(salted);
+        if record.head & PLAIN == 0 || sites[place].key() != salted {
+            break;
+        }
+        let site = site(sites, before);
+        let [first, second] = site.followers();
+        let is_other = first != place as u16;
+        let is_neither = is_other & (second != place as u16);
+        site.lead_to(place);
+        *code = (u8::from(is_other) << HOW_SHIFT) << u8::from(is_neither);
+        *place_out = place as u16;
+        before = place;
+        n += 1;
+    }
+    context.place = before;
+    n
 }
 
-/// Finds plain sites by what they are. Open addressing, half full at most.
-struct Index {
-    places: Vec<Number>,
+/// Completes the codes of records whose sites are at `places`, and tells how many bytes of
+/// literals there are.
+#[inline(never)]
+fn tell_values(
+    sites: &mut Sites,
+    context: &mut Context,
+    records: &[Record],
+    places: &[u16],
+    codes: &mut [u8],
+    literals: &mut [u8],
+) -> usize {
+    let mut before = context.value;
+    let n_bytes_before = literals.len();
+    let mut rest = literals;
+    for ((&record, &place), code) in records.iter().zip(places).zip(codes) {
+        let (value, extra) = (value(record), extra(record));
+        let site = site(sites, usize::from(place));
+        let own = literal(value, site.own());
+        let near = literal(value, site.near(before));
+        let is_near = usize::from(near < own);
+        let literal = select_unpredictable(near < own, near, own);
+        let n_bytes = n_bytes(literal);
+        let is_other = usize::from(extra != site.extra());
+        site.learn(value, extra, before);
+        before = value;
+
+        // Everything is stored, and then counted if it is meant.
+        let Some(out) = rest.first_chunk_mut::<LITERAL_BYTES_MAX>() else {
+            unreachable!("there is room for a chunk")
+        };
+        out[..2].copy_from_slice(&place.to_le_bytes());
+        // The site is by place or follows, so one bit tells.
+        let from = usize::from(*code >> (NUMBERED.ilog2() + HOW_SHIFT)) * 2;
+        out[from..from + 2].copy_from_slice(&extra.to_le_bytes());
+        let from = from + 2 * is_other;
+        out[from..from + 8].copy_from_slice(&literal.to_le_bytes());
+        rest = &mut rest[from + n_bytes..];
+        let told = n_bytes | is_near << NEAR.ilog2() | is_other << OTHER_EXTRA.ilog2();
+        *code |= told as u8;
+    }
+    context.value = before;
+    n_bytes_before - rest.len()
 }
 
-const INDEX_PLACES_MIN: usize = 1024;
+/// How far a value is from a guess, both shifted by 16 bits, in zigzag.
+#[inline(always)]
+fn literal(value: u64, guess: u64) -> u64 {
+    let distance = value.wrapping_sub(guess) as i64;
+    (distance >> 15 ^ distance >> 63) as u64
+}
 
-impl Index {
-    fn new() -> Self {
-        Self { places: vec![Number::NONE; INDEX_PLACES_MIN] }
-    }
-
-    fn clear(&mut self) {
-        self.places.truncate(INDEX_PLACES_MIN);
-        self.places.fill(Number::NONE);
-    }
-
-    fn find(&self, model: &Model, site: &Site) -> Option<Number> {
-        if site.is_payload() {
-            return None;
-        }
-        let mut place = self.first_place(site);
-        loop {
-            let number = self.places[place];
-            if number == Number::NONE {
-                return None;
-            }
-            let known = &model.sites[number.index()];
-            if (known.head, known.tail) == (site.head, site.tail) {
-                return Some(number);
-            }
-            place = self.next_place(place);
-        }
-    }
-
-    /// Adds the last of the model's sites.
-    fn insert(&mut self, model: &Model, number: Number) {
-        if self.places.len() < 2 * model.sites.len() {
-            self.places.resize(self.places.len() * 2, Number::NONE);
-            self.places.fill(Number::NONE);
-            for (&number, site) in model.numbers.iter().zip(&model.sites).skip(1) {
-                if !site.is_payload() {
-                    self.put(site, number);
-                }
-            }
-        } else {
-            self.put(&model.sites[number.index()], number);
-        }
-    }
-
-    fn put(&mut self, site: &Site, number: Number) {
-        let mut place = self.first_place(site);
-        while self.places[place] != Number::NONE {
-            place = self.next_place(place);
-        }
-        self.places[place] = number;
-    }
-
-    fn first_place(&self, site: &Site) -> usize {
-        let hash = (site.tail ^ site.head).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (hash >> 32) as usize & (self.places.len() - 1)
-    }
-
-    fn next_place(&self, place: usize) -> usize {
-        (place + 1) & (self.places.len() - 1)
-    }
+/// How many bytes hold a number of up to 62 bits.
+#[inline(always)]
+fn n_bytes(literal: u64) -> usize {
+    // The ones keep the logarithm defined.
+    ((literal << 1 | 1).ilog2() as usize + 7) >> 3
 }

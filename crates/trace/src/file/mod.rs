@@ -41,7 +41,7 @@ use crate::checksum::checksum;
 use crate::codec::RECORDS_MAX;
 
 /// The version that this code writes and the newest that it reads.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 const MAGIC: [u8; 8] = *b"raddle\0t";
 const FILE_HEAD_BYTES: usize = 16;

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::checksum::checksum;
 use crate::codec::{Packer, Press, RECORDS_MAX};
-use crate::event::{is_event, n_more, n_repeats};
+use crate::event::{Batch, is_event, n_more};
 use crate::record::{Kind, Record};
 use crate::run::Run;
 
@@ -78,7 +78,12 @@ impl Writer {
     }
 
     /// Appends records to a stream: 0 under control, the thread's number in free mode.
-    pub fn push(&mut self, stream: u32, mut records: &[Record]) -> Result<(), WriteError> {
+    pub fn push(&mut self, stream: u32, records: &[Record]) -> Result<(), WriteError> {
+        self.push_batch(stream, &Batch::new(records))
+    }
+
+    /// As [`Writer::push`], for records that are counted already.
+    pub fn push_batch(&mut self, stream: u32, batch: &Batch<'_>) -> Result<(), WriteError> {
         let index = match self.streams.iter().position(|known| known.number == stream) {
             Some(index) => index,
             None => {
@@ -86,6 +91,9 @@ impl Writer {
                 self.streams.len() - 1
             }
         };
+        let n_begun = &mut self.streams[index].n_begun;
+        *n_begun = n_begun.saturating_add(batch.n_begun).saturating_add(batch.n_repeats);
+        let mut records = batch.records;
         while !records.is_empty() {
             let stream = &mut self.streams[index];
             let n = records.len().min(RECORDS_MAX - stream.packer.n_records());
@@ -189,11 +197,6 @@ impl Stream {
     }
 
     fn push(&mut self, records: &[Record]) {
-        // Without a branch or a table: this is done for every record.
-        let begins =
-            |record: &Record| EVENTS.checked_shr((record.head >> 56) as u32).unwrap_or(0) & 1;
-        let n_begun = records.iter().map(begins).sum::<u64>();
-        self.n_begun = self.n_begun.saturating_add(n_begun).saturating_add(n_repeats(records));
         self.note_owed(records);
         self.packer.push(records);
     }
@@ -215,20 +218,6 @@ impl Stream {
         self.n_begun - u64::from(self.n_owed > 0 && self.owed_is_event)
     }
 }
-
-/// The kinds that count as events, a bit each.
-const EVENTS: u64 = {
-    let mut bits = 0;
-    let mut i = 0;
-    while i < Kind::ALL.len() {
-        assert!((Kind::ALL[i] as u32) < u64::BITS);
-        if is_event(Kind::ALL[i]) {
-            bits |= 1 << Kind::ALL[i] as u32;
-        }
-        i += 1;
-    }
-    bits
-};
 
 #[cfg(test)]
 mod tests {

@@ -22,10 +22,13 @@
 //! Values are not considered: a thread may take another way under a new order. The run
 //! that follows the schedule notices.
 
+mod starts;
+
 use raddle_trace::id::{Addr, Pc, ThreadId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::scan::Model;
+pub(crate) use self::starts::Starts;
+use crate::model::Model;
 use crate::skeleton::{Stretch, What};
 use crate::witness::Witness;
 
@@ -203,23 +206,30 @@ impl<'a> Loom<'a> {
     /// performed so many steps or all is over.
     fn walk(&mut self, thread: ThreadId, steps: u64) {
         let model = self.model;
-        for stretch in &model.skeleton.stretches {
+        let from = model.starts.get_or_init(|| Starts::new(model)).advance(self, thread, steps);
+        for stretch in &model.skeleton.stretches[from..] {
             if self.done[thread.0 as usize] >= steps {
                 return;
             }
-            if self.done[stretch.thread.0 as usize] != stretch.from {
-                continue;
-            }
-            let to = stretch.to.min(self.caps[stretch.thread.0 as usize]);
-            let to = if stretch.thread == thread { to.min(steps) } else { to };
-            // Whoever cannot go on stays behind.
-            let _ = self.run(stretch.thread, to);
-            if self.done[stretch.thread.0 as usize] == stretch.to
-                && let Some(last) = self.stretches.last_mut()
-                && last.thread == stretch.thread
-            {
-                last.stopped_at = stretch.stopped_at;
-            }
+            self.follow(stretch, thread, steps);
+        }
+    }
+
+    /// Runs a thread as it was seen to, or as far as it can, and `thread` no further than so
+    /// many steps.
+    fn follow(&mut self, stretch: &Stretch, thread: ThreadId, steps: u64) {
+        if self.done[stretch.thread.0 as usize] != stretch.from {
+            return;
+        }
+        let to = stretch.to.min(self.caps[stretch.thread.0 as usize]);
+        let to = if stretch.thread == thread { to.min(steps) } else { to };
+        // Whoever cannot go on stays behind.
+        let _ = self.run(stretch.thread, to);
+        if self.done[stretch.thread.0 as usize] == stretch.to
+            && let Some(last) = self.stretches.last_mut()
+            && last.thread == stretch.thread
+        {
+            last.stopped_at = stretch.stopped_at;
         }
     }
 
@@ -398,7 +408,8 @@ mod tests {
     /// there is none.
     fn schedule(text: &str, order: &str, hold: Hold) -> Option<String> {
         let (notation, model) = read(text);
-        let singles = model.cells.iter().flat_map(|cell| &cell.singles).map(|single| single.first);
+        let singles = model.cells.iter().flat_map(|cell| &cell.singles);
+        let singles = singles.map(|single| model.kinds.witness(single.addr, &single.first));
         let outers = model.nestings.iter().map(|nesting| nesting.outer);
         let all: Vec<_> = singles.chain(outers).collect();
         let find = |label| all.iter().find(|event| notation.label(event.pc) == label);

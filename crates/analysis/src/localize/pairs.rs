@@ -1,0 +1,89 @@
+//! LOCON's access pairs: immediate dependencies across threads at one place.
+//!
+//! Last write to read; each other thread's last read since the last write to write; and last
+//! write to write when nobody read in between, not even one of the two: what was read tells the
+//! dependency already.
+
+use super::window::Entry;
+
+/// What a place has to remember.
+#[derive(Clone, Debug)]
+pub struct Last<E> {
+    write: Option<E>,
+    /// Since the last write, the last one of each thread.
+    reads: Vec<E>,
+}
+
+impl<E> Default for Last<E> {
+    fn default() -> Self {
+        Self { write: None, reads: Vec::new() }
+    }
+}
+
+impl<E: Entry> Last<E> {
+    /// Takes the next access, and tells the pairs that it completes.
+    pub fn push(&mut self, new: E, mut found: impl FnMut(&E, &E)) {
+        let is_other = |old: &&E| old.thread() != new.thread() && old.meets(&new);
+        if !new.writes() {
+            if let Some(write) = self.write.as_ref().filter(is_other) {
+                found(write, &new);
+            }
+            self.reads.retain(|read| read.thread() != new.thread());
+            self.reads.push(new);
+            return;
+        }
+        for read in self.reads.iter().filter(is_other) {
+            found(read, &new);
+        }
+        if let Some(write) = self.write.as_ref().filter(is_other)
+            && self.reads.is_empty()
+        {
+            found(write, &new);
+        }
+        self.reads.clear();
+        self.write = Some(new);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    struct Letter(&'static str);
+
+    impl Entry for Letter {
+        fn thread(&self) -> u32 {
+            u32::from(self.0.as_bytes()[1])
+        }
+        fn writes(&self) -> bool {
+            self.0.starts_with('W')
+        }
+        fn meets(&self, _: &Self) -> bool {
+            true
+        }
+    }
+
+    fn pairs(accesses: &'static str) -> Vec<String> {
+        let mut last = Last::default();
+        let mut all = Vec::new();
+        for access in accesses.split(' ') {
+            last.push(Letter(access), |head, tail| all.push(format!("{}-{}", head.0, tail.0)));
+        }
+        all
+    }
+
+    #[test]
+    fn a_pair_is_an_immediate_dependency() {
+        assert_eq!(pairs("W1 R2 R3"), ["W1-R2", "W1-R3"]);
+        assert_eq!(pairs("R1 R2 W3"), ["R1-W3", "R2-W3"]);
+        assert_eq!(pairs("W1 W2"), ["W1-W2"]);
+        // Somebody else has read in between.
+        assert_eq!(pairs("W1 R3 W2"), ["W1-R3", "R3-W2"]);
+        assert_eq!(pairs("W1 R2 W2"), ["W1-R2"]);
+        assert_eq!(pairs("W1 R1 W2"), ["R1-W2"]);
+        // One's own accesses make no pair, and hide those of others.
+        assert_eq!(pairs("W1 R1 W1"), Vec::<String>::new());
+        assert_eq!(pairs("W1 W2 R2"), ["W1-W2"]);
+    }
+}

@@ -1,0 +1,213 @@
+//! Falcon's windows: the last few accesses to one place.
+//!
+//! An entry stands for what one thread did before another one came. In the paper's policy it is
+//! one access: a new access by the thread of the last entry replaces it, except that a read
+//! never replaces a write. That loses the second of two accesses, a write and then a read, and
+//! with it a pattern that starts with that read. The precise policy keeps of an entry the first
+//! access, the last write and the last read.
+//!
+//! When a window is full its oldest entry `a` is looked at: with `c` the next entry of the same
+//! thread and `b` any entry between, (a, b, c) is a pattern if no serial order has the same
+//! result. Only if no such triple starts at `a`, the pair of `a` and the next entry is one, if
+//! either writes. When the run ends, each entry is looked at in turn.
+
+use std::collections::VecDeque;
+
+/// An access as a window keeps it.
+pub trait Entry: Clone {
+    /// Who.
+    fn thread(&self) -> u32;
+    /// Whether it writes.
+    fn writes(&self) -> bool;
+    /// Whether both touch a byte in common.
+    fn meets(&self, other: &Self) -> bool;
+}
+
+/// How entries are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// As the paper has it.
+    Paper,
+    /// See the module.
+    #[default]
+    Precise,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Window<E> {
+    slots: VecDeque<Slot<E>>,
+}
+
+/// What one thread did before another one came: one to three accesses, in their order.
+#[derive(Clone, Debug)]
+struct Slot<E> {
+    entries: Vec<E>,
+}
+
+impl<E: Entry> Default for Window<E> {
+    fn default() -> Self {
+        Self { slots: VecDeque::new() }
+    }
+}
+
+impl<E: Entry> Window<E> {
+    /// Takes the next access. Tells what a window of `size` entries slides past: the accesses of
+    /// a pattern, and how many entries it needed.
+    pub fn push(&mut self, new: E, size: usize, policy: Policy, found: impl FnMut(&[&E], usize)) {
+        if let Some(last) = self.slots.back_mut()
+            && last.thread() == new.thread()
+        {
+            last.replace(new, policy);
+            return;
+        }
+        if self.slots.len() >= size {
+            self.slide(found);
+        }
+        self.slots.push_back(Slot { entries: vec![new] });
+    }
+
+    /// The run is over.
+    pub fn drain(&mut self, mut found: impl FnMut(&[&E], usize)) {
+        while !self.slots.is_empty() {
+            self.slide(&mut found);
+        }
+    }
+
+    /// Looks at the oldest entry, and drops it.
+    fn slide(&mut self, mut found: impl FnMut(&[&E], usize)) {
+        let Some(oldest) = self.slots.pop_front() else { return };
+        let again = self.slots.iter().position(|slot| slot.thread() == oldest.thread());
+        let mut any = false;
+        if let Some(again) = again {
+            for slot in self.slots.iter().take(again) {
+                for a in &oldest.entries {
+                    for b in &slot.entries {
+                        for c in &self.slots[again].entries {
+                            if breaks(a, b, c) {
+                                found(&[a, b, c], again + 2);
+                                any = true;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        if let Some(next) = self.slots.front()
+            && !any
+        {
+            for a in &oldest.entries {
+                for b in &next.entries {
+                    if (a.writes() || b.writes()) && a.meets(b) {
+                        found(&[a, b], 2);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<E: Entry> Slot<E> {
+    fn thread(&self) -> u32 {
+        self.entries[0].thread()
+    }
+
+    fn replace(&mut self, new: E, policy: Policy) {
+        match policy {
+            Policy::Paper => {
+                if new.writes() || !self.entries[0].writes() {
+                    self.entries[0] = new;
+                }
+            }
+            Policy::Precise => {
+                // The first stays; of the others, one of each kind.
+                let same = self.entries.iter().skip(1).position(|old| old.writes() == new.writes());
+                if let Some(at) = same {
+                    self.entries.remove(at + 1);
+                }
+                self.entries.push(new);
+            }
+        }
+    }
+}
+
+/// Whether no serial order of three accesses has the same result: R-W-R, W-W-R, W-R-W, R-W-W,
+/// W-W-W.
+fn breaks<E: Entry>(a: &E, b: &E, c: &E) -> bool {
+    let broken = match (a.writes(), b.writes(), c.writes()) {
+        (false, false, _) | (true, false, false) => false,
+        (true, false, true) | (_, true, _) => true,
+    };
+    broken && a.meets(b) && b.meets(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `R1` with the site behind: `W1a`.
+    #[derive(Clone, Debug)]
+    struct Letter(String);
+
+    impl Entry for Letter {
+        fn thread(&self) -> u32 {
+            u32::from(self.0.as_bytes()[1] - b'0')
+        }
+        fn writes(&self) -> bool {
+            self.0.starts_with('W')
+        }
+        fn meets(&self, _: &Self) -> bool {
+            true
+        }
+    }
+
+    fn patterns(accesses: &str, size: usize, policy: Policy) -> Vec<String> {
+        let mut window = Window::default();
+        let mut all = Vec::new();
+        let mut found = |pattern: &[&Letter], n: usize| {
+            let words: Vec<_> = pattern.iter().map(|letter| letter.0.clone()).collect();
+            all.push(format!("{} ({n})", words.join("-")));
+        };
+        for access in accesses.split(' ') {
+            window.push(Letter(access.to_owned()), size, policy, &mut found);
+        }
+        window.drain(&mut found);
+        all
+    }
+
+    #[test]
+    fn triples_come_before_pairs() {
+        assert_eq!(patterns("R1 W2 R1", 5, Policy::Paper), ["R1-W2-R1 (3)", "W2-R1 (2)"]);
+        assert_eq!(patterns("R1 W2", 5, Policy::Paper), ["R1-W2 (2)"]);
+        assert_eq!(patterns("R1 R2 R1", 5, Policy::Paper), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_window_sees_no_further_than_it_is_long() {
+        assert_eq!(
+            patterns("R1 R2 R3 W4 R1", 5, Policy::Paper),
+            ["R1-W4-R1 (5)", "R3-W4 (2)", "W4-R1 (2)"]
+        );
+        assert_eq!(patterns("R1 R2 R3 W4 R1", 4, Policy::Paper), ["R3-W4 (2)", "W4-R1 (2)"]);
+    }
+
+    #[test]
+    fn a_read_does_not_replace_a_write() {
+        assert_eq!(patterns("W1a R1b W2 R1c", 5, Policy::Paper)[0], "W1a-W2-R1c (3)");
+        assert!(!patterns("W1a R1b W2 R1c", 5, Policy::Paper).contains(&"R1b-W2-R1c (3)".into()));
+    }
+
+    #[test]
+    fn the_precise_policy_keeps_the_read_behind_a_write() {
+        let found = patterns("W1a R1b W2 R1c", 5, Policy::Precise);
+        assert!(found.contains(&"R1b-W2-R1c (3)".into()), "{found:?}");
+        assert!(found.contains(&"W1a-W2-R1c (3)".into()), "{found:?}");
+    }
+
+    #[test]
+    fn the_precise_policy_keeps_the_first_access() {
+        let found = patterns("R1a W2 R1b W1c W1d", 5, Policy::Precise);
+        assert!(found.contains(&"R1a-W2-R1b (3)".into()), "{found:?}");
+        assert!(found.contains(&"R1a-W2-W1d (3)".into()), "{found:?}");
+    }
+}

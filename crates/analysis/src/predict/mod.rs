@@ -1,0 +1,288 @@
+//! Prediction: from one run to what other orders of the same events would do.
+//!
+//! After PECAN (pattern-directed search over a partial order) and PENELOPE (cut-points from
+//! summaries in linear time): patterns are matched against the summaries of [`crate::accesses`]
+//! and [`crate::nearby`], so the cost does not depend on the length of the trace. A match is
+//! an anomaly if nothing that must hold in every order forbids it:
+//!
+//! - no event must come, by [`crate::order`], before one that the pattern has ahead of it;
+//! - no lock is held across two events of a thread that the event between them needs too.
+//!
+//! Whether the locks on the way allow it is not asked here but when the schedule is made
+//! ([`crate::weave`]), which is exact where acquisition histories are a condition.
+//!
+//! Beyond both papers: uses that can come before the initialization that was seen before
+//! them, or behind the end (free, destroy) that was seen behind them; wake-ups that can
+//! come before their wait; circles of locks ([`crate::deadlock`]).
+//!
+//! Anomalies are told apart by their sites, of which there are few, and the same sites come
+//! together at one location after the other. So what is asked first of a match is whether
+//! it would change anything: once an anomaly has its ways ([`found`]), all further matches
+//! of its sites are passed over by a look at a small table per location ([`view`]).
+
+mod atomicity;
+mod couples;
+mod found;
+mod four;
+mod orders;
+mod view;
+
+use rustc_hash::FxHashMap;
+
+use self::found::Found;
+use self::view::Viewer;
+use crate::accesses::Unit;
+use crate::anomaly::{Anomaly, AnomalyKind};
+use crate::deadlock;
+use crate::model::Model;
+use crate::pattern::{Pattern, PatternKind};
+use crate::witness::{Deed, Witness};
+
+/// The anomalies that a run implies, each once by its sites, most promising first.
+#[must_use]
+pub fn predict(model: &Model, patterns: &[Pattern]) -> Vec<Anomaly> {
+    let mut found = Found::new(model);
+    let races = orders::Races::of(patterns);
+    let single: Vec<_> =
+        patterns.iter().filter(|pattern| pattern.kind == PatternKind::Atomicity).collect();
+    let mut viewer = Viewer::default();
+    for cell in &model.cells {
+        let view = viewer.view(&mut found, cell);
+        orders::orders(&mut found, &view, &races);
+        for pattern in &single {
+            atomicity::atomicity(&mut found, &view, pattern);
+        }
+    }
+    couples::couples(&mut found, patterns);
+    wake_ups(&mut found);
+    for cycle in deadlock::cycles(model) {
+        found.add(AnomalyKind::Deadlock, &cycle, Unit::Section, 0);
+    }
+    ranked(found.anomalies)
+}
+
+/// Wake-ups that can come before the wait that needs them.
+fn wake_ups(found: &mut Found<'_>) {
+    let model = found.model;
+    for wait in &model.waits {
+        for signal in model.signals.iter().filter(|signal| signal.addr == wait.addr) {
+            let way = [*signal, *wait];
+            if signal.thread != wait.thread
+                && !model.words.is_lock(wait.addr)
+                && found.possible(&way)
+            {
+                found.add(AnomalyKind::Order, &way, Unit::Thread, 3);
+            }
+        }
+    }
+}
+
+/// The most promising first, and a few of each kind at a time, so that no kind waits for all
+/// of another.
+fn ranked(mut anomalies: Vec<Anomaly>) -> Vec<Anomaly> {
+    let mut taken: FxHashMap<(AnomalyKind, u32), u32> = FxHashMap::default();
+    for anomaly in &mut anomalies {
+        anomaly.rank += if anomaly.observed { 40 } else { 0 };
+        let n = taken.entry((anomaly.kind, anomaly.rank)).or_default();
+        *n += 1;
+        anomaly.rank += *n / 8;
+    }
+    anomalies.sort_by_key(|anomaly| anomaly.rank);
+    anomalies
+}
+
+/// Whether a deed is one that patterns have, and writes as they want it.
+fn fits(writes: bool, deed: Deed) -> bool {
+    match deed {
+        Deed::Read | Deed::AtomicRead => !writes,
+        Deed::Write | Deed::AtomicWrite | Deed::Free => writes,
+        _ => false,
+    }
+}
+
+fn is_lock_word(model: &Model, witness: &Witness) -> bool {
+    witness.deed.is_atomic() && model.words.is_lock(witness.addr)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::built_in;
+    use crate::scan::tests::read;
+
+    /// The anomalies of events that all have a label, as `kind label label …`; a line without
+    /// one has its thread.
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let (notation, model) = read(text);
+        let anomalies = predict(&model, &built_in());
+        let mut found: Vec<_> = anomalies
+            .iter()
+            .filter(|anomaly| anomaly.kind != AnomalyKind::MultiVariable)
+            .map(|anomaly| {
+                let labels = anomaly.ways[0].iter().map(|event| notation.label(event.pc));
+                let labels: Vec<_> = labels.collect();
+                format!("{} {}", anomaly.kind.as_str(), labels.join(" "))
+            })
+            .filter(|found| !found.contains('T'))
+            .collect();
+        found.sort();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn two_writes_without_a_lock_are_a_race() {
+        check("T0 spawn T1\n T0 read x\n a: T0 write x\n b: T1 write x", &["race b a"]);
+    }
+
+    #[test]
+    fn a_common_lock_keeps_writes_apart() {
+        check(
+            "
+            T0 spawn T1
+            T0 acquire m
+            a: T0 write x
+            T0 release m
+            T1 acquire m
+            b: T1 write x
+            T1 release m",
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_read_and_a_write_of_two_sections_are_not_atomic() {
+        check(
+            "
+            T0 spawn T1
+            T0 acquire m
+            a: T0 read x
+            T0 release m
+            T0 acquire m
+            b: T0 write x
+            T0 release m
+            T1 acquire m
+            c: T1 write x
+            T1 release m",
+            &["atomicity a c b"],
+        );
+    }
+
+    #[test]
+    fn a_read_and_a_write_of_one_section_are_atomic() {
+        check(
+            "
+            T0 spawn T1
+            T0 acquire m
+            a: T0 read x
+            b: T0 write x
+            T0 release m
+            T1 acquire m
+            c: T1 write x
+            T1 release m",
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_lock_taken_twice_inside_another_is_not_held_across() {
+        check(
+            "
+            T0 spawn T1
+            T0 acquire o
+            T0 acquire m
+            a: T0 read x
+            T0 release m
+            T0 acquire m
+            b: T0 write x
+            T0 release m
+            T0 release o
+            T1 acquire m
+            c: T1 write x
+            T1 release m",
+            &["atomicity a c b"],
+        );
+    }
+
+    #[test]
+    fn a_join_leaves_nothing_to_predict() {
+        check(
+            "
+            T0 spawn T1
+            a: T1 write x
+            T1 end
+            T0 join T1
+            b: T0 write x",
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_free_behind_a_use_may_come_before_it() {
+        check(
+            "
+            T0 alloc p
+            T0 spawn T1
+            a: T1 read p
+            b: T0 free p",
+            &["order b a"],
+        );
+        check(
+            "
+            T0 alloc p
+            T0 spawn T1
+            a: T1 read p
+            T1 end
+            T0 join T1
+            b: T0 free p",
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_use_may_come_before_the_first_write() {
+        check("T0 spawn T1\n a: T0 write x\n b: T1 read x", &["order b a"]);
+    }
+
+    #[test]
+    fn a_wake_up_may_come_before_its_wait() {
+        check(
+            "
+            T0 spawn T1
+            a: T1 wait c
+            b: T0 signal c
+            T1 woken c by T0",
+            &["order b a"],
+        );
+    }
+
+    #[test]
+    fn two_locks_in_two_orders_are_a_deadlock() {
+        check(DEADLOCK, &["deadlock a b"]);
+    }
+
+    #[test]
+    fn a_gate_prevents_a_deadlock() {
+        let gated: Vec<_> = DEADLOCK
+            .lines()
+            .map(|line| match line.trim() {
+                "a: T0 acquire m" => "T0 acquire g\n a: T0 acquire m",
+                "T0 release m" => "T0 release m\n T0 release g",
+                "b: T1 acquire n" => "T1 acquire g\n b: T1 acquire n",
+                other => other,
+            })
+            .collect();
+        check(&gated.join("\n"), &[]);
+    }
+
+    const DEADLOCK: &str = "
+        T0 spawn T1
+        a: T0 acquire m
+        T0 acquire n
+        T0 release n
+        T0 release m
+        b: T1 acquire n
+        T1 acquire m
+        T1 release m
+        T1 release n";
+}

@@ -1,0 +1,111 @@
+//! A run once more, with a trace: to name what it did, and to change it.
+
+use anyhow::Result;
+use raddle_analysis::localize::facts::Act;
+use raddle_analysis::scan::Model;
+use raddle_analysis::weave::{Hold, weave};
+use raddle_analysis::witness::Witness;
+use raddle_trace::control::{Mode, Policy};
+use raddle_trace::file::{Trace, Writer};
+use raddle_trace::id::{Pc, Site};
+use raddle_trace::run::Run;
+use raddle_trial::verdict::Verdict;
+use raddle_trial::{Delivery, Order, Plan};
+use tempfile::TempDir;
+
+use super::sample::Sample;
+use crate::hunt::attempt::schedule;
+use crate::hunt::base;
+use crate::hunt::failure::Signature;
+use crate::hunt::team::Team;
+
+/// See the module.
+pub(crate) struct Again {
+    plan: Plan,
+    pub(crate) trace: Trace,
+    model: Model,
+    _directory: TempDir,
+}
+
+/// What came of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// No schedule could be followed.
+    Impossible,
+    Passes,
+    /// It failed in the way that this key tells.
+    Fails(String),
+}
+
+impl Again {
+    /// Executes a sample's run again; none if it does not end as it did.
+    pub(crate) fn new(team: &Team, sample: &Sample, like: &Plan) -> Result<Option<Self>> {
+        let plan = sample.how.plan(like);
+        if plan.mode() == Mode::Free {
+            return Ok(None);
+        }
+        let directory = TempDir::with_prefix("raddle-localize-")?;
+        let path = directory.path().join("trace");
+        let mut writer = Writer::create(&path)?;
+        let judged = team.execute(&plan, Delivery::EveryRecord(&mut writer))?;
+        writer.finish(&judged.execution.run)?;
+        let key = key(&judged.execution, &judged.verdict);
+        if key != sample.failure.as_ref().map(|failure| failure.key.clone()) {
+            return Ok(None);
+        }
+        let trace = Trace::open(&path)?;
+        let (model, _, _) = base::read(&trace)?;
+        Ok(Some(Self { plan, trace, model, _directory: directory }))
+    }
+
+    /// The same run with these accesses in this order.
+    pub(crate) fn with_order(&self, team: &Team, order: &[Witness]) -> Result<Change> {
+        let mut change = Change::Impossible;
+        for hold in Hold::ALL {
+            let Ok(stretches) = weave(&self.model, order, hold) else { continue };
+            let schedule = schedule(&self.model, &stretches, self.trace.run());
+            let order = Order::Follow { schedule, strict: false, after: Policy::Rr };
+            let plan = Plan { order, ..self.plan.clone() };
+            let judged = team.execute(&plan, Delivery::Schedule)?;
+            if let Some(key) = key(&judged.execution, &judged.verdict) {
+                return Ok(Change::Fails(key));
+            }
+            let followed = judged.execution.outcome.left.is_none();
+            if followed && judged.verdict == Verdict::Pass {
+                change = Change::Passes;
+            }
+        }
+        Ok(change)
+    }
+
+    /// Accesses of a kind: of each thread the first and the last one.
+    pub(crate) fn witnesses(&self, act: Act) -> Vec<Witness> {
+        let Some(pc) = pc(self.trace.run(), act.site) else { return Vec::new() };
+        let kinds = &self.model.kinds;
+        let singles = self.model.cells.iter().flat_map(|cell| &cell.singles);
+        let mut all: Vec<_> = singles
+            .flat_map(|one| [&one.first, &one.last].map(|when| kinds.witness(one.addr, when)))
+            .chain(self.model.waits.iter().copied())
+            .chain(self.model.signals.iter().copied())
+            .filter(|witness| witness.pc == pc && witness.deed == act.deed)
+            .collect();
+        all.sort_by_key(|witness| witness.seq);
+        all.dedup_by_key(|witness| witness.seq);
+        all
+    }
+}
+
+fn key(execution: &raddle_trial::Execution, verdict: &Verdict) -> Option<String> {
+    match verdict {
+        Verdict::Fail(failure) => Some(Signature::of(execution, failure).key()),
+        Verdict::Pass | Verdict::Unjudged => None,
+    }
+}
+
+/// Where a site is in a run.
+pub(crate) fn pc(run: &Run, site: Site) -> Option<Pc> {
+    run.modules
+        .iter()
+        .find(|module| Site::new(module.path.as_bytes(), site.offset()) == site)
+        .map(|module| Pc(module.base + site.offset()))
+}

@@ -1,0 +1,129 @@
+//! Many runs, until enough of them have passed and failed.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use raddle_analysis::localize::collect::Settings;
+use raddle_trial::Plan;
+
+use super::gather::gather;
+use super::sample::{How, Policy, Sample};
+use crate::hunt::team::Team;
+
+/// Runs of each kind that are enough.
+const PASSED_ENOUGH: usize = 50;
+const FAILED_ENOUGH: usize = 20;
+/// Runs between two looks at whether it is enough.
+const BATCH: usize = 16;
+
+/// What a campaign was told.
+pub(crate) struct Campaign<'a> {
+    pub(crate) team: &'a Team,
+    pub(crate) plan: Plan,
+    /// None for several in turn.
+    pub(crate) policy: Option<Policy>,
+    pub(crate) settings: Settings,
+    pub(crate) runs_max: usize,
+    /// Failing runs that are wanted, if a number was given.
+    pub(crate) failed_wanted: Option<usize>,
+    pub(crate) directory: &'a Path,
+    pub(crate) quiet: bool,
+}
+
+/// What came of it.
+#[derive(Default)]
+pub(crate) struct Done {
+    pub(crate) samples: Vec<Sample>,
+    /// Runs that could not be judged, and what the first of them said.
+    pub(crate) n_unjudged: usize,
+    pub(crate) unjudged: Option<String>,
+}
+
+impl Campaign<'_> {
+    /// Adds runs to those that are there.
+    pub(crate) fn run(&self, mut done: Done) -> Result<Done> {
+        let mut seed = self.plan.seed;
+        let mut n_steps = 0;
+        if let Some(last) = done.samples.iter().map(|sample| sample.how.seed).max() {
+            seed = seed.max(last + 1);
+            n_steps = done.samples[0].facts.n_events;
+        }
+        let mut n_runs = done.samples.len();
+        // Failing runs beyond those that are wanted do not count, within reason.
+        let most = self.runs_max * if self.failed_wanted.is_some() { 10 } else { 1 };
+        while n_runs < most && !self.is_enough(&done) && !self.team.is_over() {
+            // The first one tells how long a run is.
+            let n = if n_steps == 0 { 1 } else { BATCH.min(most - n_runs) };
+            let hows: Vec<_> = (0..n as u64).map(|i| self.how(seed + i, n_steps)).collect();
+            let results = self.team.all(&hows, |how, cpu| {
+                let plan = Plan { cpu, ..how.plan(&self.plan) };
+                gather(self.team, *how, &plan, self.settings)
+            })?;
+            for (judged, sample) in results.into_iter().flatten() {
+                n_steps = n_steps.max(judged.execution.outcome.n_steps);
+                match sample {
+                    Some(sample) => {
+                        sample.keep(self.directory)?;
+                        done.samples.push(sample);
+                    }
+                    None => {
+                        done.n_unjudged += 1;
+                        let end = judged.execution.outcome.end.to_string();
+                        done.unjudged.get_or_insert(end);
+                    }
+                }
+            }
+            n_runs += n;
+            seed += n as u64;
+            n_steps = n_steps.max(1);
+            self.progress(&done);
+            if done.samples.is_empty() && done.n_unjudged >= UNJUDGED_MAX {
+                bail!("the program cannot be judged: {}", done.unjudged.unwrap_or_default());
+            }
+        }
+        self.clear_progress();
+        Ok(done)
+    }
+
+    fn is_enough(&self, done: &Done) -> bool {
+        let n_failed = done.samples.iter().filter(|sample| sample.failure.is_some()).count();
+        let n_passed = done.samples.len() - n_failed;
+        match self.failed_wanted {
+            Some(wanted) => n_failed >= wanted && n_passed >= self.runs_max.saturating_sub(wanted),
+            None => n_failed >= FAILED_ENOUGH && n_passed >= PASSED_ENOUGH,
+        }
+    }
+
+    fn how(&self, seed: u64, n_steps: u64) -> How {
+        let policy = self.policy.unwrap_or(match seed % 4 {
+            0 => Policy::Random,
+            1 | 3 => Policy::Pct { depth: 1 + (seed / 4 % 4) as u32, n_steps },
+            _ => Policy::Pos,
+        });
+        How { seed, policy }
+    }
+
+    fn progress(&self, done: &Done) {
+        if !self.quiet && io::stderr().is_terminal() {
+            let n_failed = done.samples.iter().filter(|sample| sample.failure.is_some()).count();
+            // It is only for the eye.
+            let _ = write!(
+                io::stderr().lock(),
+                "\r\x1b[K{:.0} s, {} of {} runs, {n_failed} failed",
+                self.team.elapsed().as_secs_f64(),
+                done.samples.len(),
+                self.runs_max,
+            );
+        }
+    }
+
+    fn clear_progress(&self) {
+        if !self.quiet && io::stderr().is_terminal() {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+}
+
+/// So many runs that cannot be judged, and none that can, are no accident.
+const UNJUDGED_MAX: usize = 3;

@@ -1,0 +1,108 @@
+//! Executes the target, and collects what a run gives while it goes on.
+
+use anyhow::Result;
+use raddle_analysis::localize::collect::{Collector, Settings};
+use raddle_trace::control::Mode;
+use raddle_trace::event::{Batch, Decoder};
+use raddle_trace::file::{Trace, WriteError, Writer};
+use raddle_trace::id::ThreadId;
+use raddle_trace::run::Run;
+use raddle_trial::verdict::Verdict;
+use raddle_trial::{Delivery, Plan, Sink};
+use tempfile::TempDir;
+
+use super::laps::Teller;
+use super::sample::{Fail, How, Sample};
+use crate::clip;
+use crate::explain::explain;
+use crate::hunt::failure::Signature;
+use crate::hunt::team::{Judged, Team};
+
+/// Takes events as they come.
+struct Gather {
+    collector: Collector,
+    /// Modules are known when the first records come.
+    is_described: bool,
+    decoder: Decoder,
+    /// Records that make no sense: the target has written over them.
+    is_broken: bool,
+}
+
+impl Sink for Gather {
+    fn describe(&mut self, run: &Run) -> Result<(), WriteError> {
+        if !self.is_described {
+            self.collector.tell_laps(Box::new(Teller::new(run)));
+            self.is_described = true;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, _: u32, batch: &Batch<'_>) -> Result<(), WriteError> {
+        for &record in batch.records {
+            match self.decoder.push(record) {
+                Ok(Some(event)) => self.collector.push(&event),
+                Ok(None) => {}
+                Err(_) => self.is_broken = true,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One run; none if it cannot be judged.
+pub(crate) fn gather(
+    team: &Team,
+    how: How,
+    plan: &Plan,
+    settings: Settings,
+) -> Result<(Judged, Option<Sample>)> {
+    let collector = Collector::new(settings);
+    let (judged, collector) = match plan.mode() {
+        Mode::Controlled => {
+            let decoder = Decoder::new(ThreadId(0));
+            let mut sink = Gather { collector, is_described: false, decoder, is_broken: false };
+            let judged = team.execute(plan, Delivery::EveryRecord(&mut sink))?;
+            if sink.is_broken {
+                return Ok((judged, None));
+            }
+            (judged, sink.collector)
+        }
+        // Each thread has a stream of its own: they are merged by time when all are complete.
+        Mode::Free => free(team, plan, collector)?,
+    };
+    let failure = match &judged.verdict {
+        Verdict::Pass => None,
+        Verdict::Fail(failure) => {
+            let outcome = clip::outcome(&judged.execution, &judged.verdict);
+            Some(Fail {
+                key: Signature::of(&judged.execution, failure).key(),
+                kind: failure.kind.as_str().to_owned(),
+                detail: failure.detail.clone(),
+                file: outcome.as_ref().and_then(|outcome| outcome.file.clone()),
+                line: outcome.and_then(|outcome| outcome.line),
+                text: match judged.execution.outcome.end.is_failure() {
+                    true => explain(&judged.execution, None),
+                    false => failure.detail.clone(),
+                },
+            })
+        }
+        Verdict::Unjudged => return Ok((judged, None)),
+    };
+    let run = judged.execution.run.clone();
+    let facts = collector.finish(&run);
+    Ok((judged, Some(Sample { run, how, failure, facts })))
+}
+
+fn free(team: &Team, plan: &Plan, mut collector: Collector) -> Result<(Judged, Collector)> {
+    let directory = TempDir::with_prefix("raddle-localize-")?;
+    let path = directory.path().join("trace");
+    let mut writer = Writer::create(&path)?;
+    let judged = team.execute(plan, Delivery::Records(&mut writer))?;
+    writer.finish(&judged.execution.run)?;
+    let trace = Trace::open(&path)?;
+    collector.tell_laps(Box::new(Teller::new(trace.run())));
+    for event in trace.events() {
+        collector.push(&event?);
+    }
+    Ok((judged, collector))
+}

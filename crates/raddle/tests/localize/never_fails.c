@@ -1,0 +1,28 @@
+// Nothing is wrong: two threads add under a lock, and every order gives the same sum: no failing
+// run to localize from.
+
+#include <assert.h>
+#include <pthread.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int sum;
+
+static void *add(void *argument)
+{
+    pthread_mutex_lock(&lock);
+    sum += 2;
+    pthread_mutex_unlock(&lock);
+    return argument;
+}
+
+int main(void)
+{
+    pthread_t threads[2];
+
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, add, NULL);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert(sum == 4);
+    return 0;
+}
