@@ -185,11 +185,14 @@ impl Images {
         if let Some(caller) = by_table {
             return Some(caller);
         }
-        // Nowhere: the call has just been made. Somewhere without a table: a frame pointer.
+        // Nowhere: the call has just been made. Somewhere without a table: most likely a function
+        // in assembly that has put nothing on the stack, or else one with a frame pointer.
         let mut caller = frame.clone();
         caller.is_innermost = false;
-        if image.is_none() && frame.is_innermost {
-            caller.set(RIP, memory.number(rsp, 8));
+        let pushed = memory.number(rsp, 8);
+        let is_return = pushed.is_some_and(|pc| self.is_code(pc.wrapping_sub(1)));
+        if frame.is_innermost && (image.is_none() || is_return) {
+            caller.set(RIP, pushed);
             caller.set(RSP, Some(rsp + 8));
             return Some(caller);
         }
