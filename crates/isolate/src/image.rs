@@ -191,7 +191,9 @@ impl Images {
         caller.is_innermost = false;
         let pushed = memory.number(rsp, 8);
         let is_return = pushed.is_some_and(|pc| self.is_code(pc.wrapping_sub(1)));
-        if frame.is_innermost && (image.is_none() || is_return) {
+        // Raddle's own library has frame pointers.
+        let is_leaf = image.is_none_or(|image| !image.is_runtime && is_return);
+        if frame.is_innermost && is_leaf {
             caller.set(RIP, pushed);
             caller.set(RSP, Some(rsp + 8));
             return Some(caller);
