@@ -404,6 +404,7 @@ impl Follower {
     fn refresh(&mut self, address: u64) {
         if self.images.at(address).is_none()
             && let Ok(images) = Images::load(self.leader)
+            && !images.is_empty()
         {
             self.images = images;
         }
@@ -415,7 +416,10 @@ impl Follower {
 
     fn note_failure(&mut self, tid: Pid, death: Death) {
         let Ok(registers) = tracee::registers(tid) else { return };
-        if let Ok(images) = Images::load(self.leader) {
+        // The thread's own, as the first one may be gone already.
+        if let Ok(images) = Images::load(tid)
+            && !images.is_empty()
+        {
             self.images = images;
         }
         let frames = self.frames(&registers);

@@ -98,6 +98,11 @@ impl Images {
         Ok(Self { images })
     }
 
+    /// Whether nothing is loaded, as in a process that has ended.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.images.is_empty()
+    }
+
     /// The image that holds an address.
     pub(crate) fn at(&self, address: u64) -> Option<&Image> {
         self.images.iter().find(|image| (image.low..image.high).contains(&address))
