@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Localize(LocalizeArgs),
     /// Make a clip show the same failure with fewer context switches
     Minimize(MinimizeArgs),
+    /// Go back from a failure to the write that first went wrong
+    Isolate(IsolateArgs),
     /// Look at a trace
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -71,6 +73,9 @@ pub(crate) struct HuntArgs {
     /// Leave schedules as they were found
     #[arg(long)]
     pub(crate) no_minimize: bool,
+    /// Go back from each failure to the write that first went wrong, as `raddle isolate` does
+    #[arg(long)]
+    pub(crate) isolate: bool,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -386,6 +391,34 @@ pub(crate) struct MinimizeArgs {
     /// How many executions at the same time [default: one per processor]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) jobs: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct IsolateArgs {
+    /// A clip that fails
+    #[arg(conflicts_with = "command")]
+    pub(crate) clip: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say nothing but what was found
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    /// Give up an execution after so long; 0 for never [default: as the clip says, or 60]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<f64>,
+    /// What the program reads as its standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "clip")]
+    pub(crate) stdin: Option<PathBuf>,
+    /// Set a variable in the program's environment
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable, conflicts_with = "clip")]
+    pub(crate) env: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) expected: ExpectedArgs,
+    /// In the place of a clip: a program that fails whenever it is run, with its arguments; it
+    /// need not be built for raddle if it has one thread
+    #[arg(last = true, value_name = "PROGRAM")]
+    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ mod hunt;
 mod predict;
 mod localize;
 mod minimize;
+mod isolate;
 mod run;
 mod verify;
 mod record;
@@ -46,6 +47,7 @@ fn dispatch(command: Command) -> Result<Exit> {
         Command::Predict(args) => predict::predict(&args),
         Command::Localize(args) => localize::localize(args),
         Command::Minimize(args) => minimize::minimize(&args),
+        Command::Isolate(args) => isolate::isolate(&args),
         Command::Trace(command) => trace::trace(command),
         Command::Replay(args) => replay::replay(args),
         Command::Cc(args) => cc::cc(Driver::C, args),

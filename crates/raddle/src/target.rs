@@ -47,6 +47,31 @@ pub(crate) fn launch(args: &TargetArgs) -> Result<(Launch, Program)> {
     Ok((launch, program))
 }
 
+/// The target that was typed, as it is: nothing of raddle goes into it.
+pub(crate) fn plain(args: &TargetArgs, program: PathBuf) -> Result<Launch> {
+    Ok(Launch {
+        arguments: args.command.clone(),
+        directory: None,
+        environment: args
+            .env
+            .iter()
+            .map(|(name, value)| (name.into(), Some(value.into())))
+            .collect(),
+        stdin: match &args.stdin {
+            Some(path) => {
+                let bytes = std::fs::read(path);
+                Input::Bytes(bytes.with_context(|| format!("cannot read {}", path.display()))?)
+            }
+            None => Input::Inherit,
+        },
+        stdout: Output::Inherit,
+        stderr: Output::Inherit,
+        timeout: timeout(args.timeout.unwrap_or(TIMEOUT)),
+        runtime: PathBuf::new(),
+        program,
+    })
+}
+
 /// The program that a name means; a source file is compiled, in `directory` if not here.
 pub(crate) fn program(name: &Path, directory: Option<&Path>) -> Result<Program> {
     let path = match directory {

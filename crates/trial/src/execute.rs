@@ -2,11 +2,14 @@
 
 use std::io;
 use std::os::fd::AsFd as _;
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Duration, Instant};
 
-use raddle_trace::control::{self, Deliver, EVERY, MODULES_MAX, Mode, THREADS_MAX, ThreadSlot};
+use raddle_trace::control::{
+    self, Deliver, EVERY, MODULES_MAX, Mode, NO_WATCHDOG, THREADS_MAX, ThreadSlot,
+};
 use raddle_trace::event::Batch;
 use raddle_trace::file::{WriteError, Writer};
 use raddle_trace::id::{Addr, ThreadId};
@@ -24,7 +27,7 @@ use crate::outcome::{self, Outcome, Stopped};
 use crate::plan::Plan;
 use crate::recorder::Recorder;
 use crate::shm::Block;
-use crate::wait;
+use crate::wait::{self, Status};
 
 /// What is wanted of an execution beside its outcome.
 pub enum Delivery<'a> {
@@ -72,11 +75,114 @@ pub struct Execution {
     pub stderr: Option<Captured>,
 }
 
+/// Whoever follows a target by ptrace.
+pub trait Tracer {
+    /// Called before the target is started, so that it can be told to ask for being traced.
+    fn prepare(&mut self, command: &mut Command);
+
+    /// Follows the target until it has ended, and reaps it. Called by the thread that has
+    /// started it, which is the only one that may trace it. Somebody else kills the target
+    /// when its time is over.
+    fn follow(&mut self, pid: u32) -> io::Result<Status>;
+}
+
 /// Executes a target by a plan.
 pub fn execute(
     launch: &Launch,
     plan: &Plan,
     delivery: Delivery<'_>,
+) -> Result<Execution, LaunchError> {
+    execute_inner(launch, plan, delivery, None)
+}
+
+/// Executes a target by a plan, and lets it be followed. It is not told off for being slow.
+pub fn execute_traced(
+    launch: &Launch,
+    plan: &Plan,
+    delivery: Delivery<'_>,
+    tracer: &mut dyn Tracer,
+) -> Result<Execution, LaunchError> {
+    execute_inner(launch, plan, delivery, Some(tracer))
+}
+
+/// An execution without anything of ours in the target.
+#[derive(Debug)]
+pub struct Plain {
+    /// How it ended, as the kernel tells.
+    pub status: Status,
+    /// Whether it had to be killed since its time was over.
+    pub timed_out: bool,
+    /// Whether whoever runs raddle wanted it to stop.
+    pub interrupted: bool,
+    /// What it printed, if that was captured.
+    pub stdout: Option<Captured>,
+    /// What it printed to standard error, if that was captured.
+    pub stderr: Option<Captured>,
+    /// Time on the wall.
+    pub wall: Duration,
+}
+
+/// Executes a target as it is, and lets it be followed, if that is wanted.
+pub fn execute_plain(
+    launch: &Launch,
+    tracer: Option<&mut dyn Tracer>,
+) -> Result<Plain, LaunchError> {
+    let start = Instant::now();
+    let mut tracer = tracer;
+    let mut running = launch::start(launch, None, |command| {
+        if let Some(tracer) = &mut tracer {
+            tracer.prepare(command);
+        }
+    })?;
+    let deadline = launch.timeout.map(|timeout| (start + timeout, timeout));
+    let target = Target::new(&running, deadline).inspect_err(|_| {
+        // The error is what counts; the child is gone in any case.
+        let _ = running.child.kill().and_then(|()| running.child.wait());
+    })?;
+    let (stopped, status) = follow(&target, &running, tracer)?;
+    let finish = |capture: Option<crate::capture::Capture>| {
+        capture.map(|capture| capture.finish().map_err(LaunchError::Wait)).transpose()
+    };
+    Ok(Plain {
+        status,
+        timed_out: matches!(stopped, Some(Stopped::TimedOut(_))),
+        interrupted: matches!(stopped, Some(Stopped::Interrupted)),
+        stdout: finish(running.stdout)?,
+        stderr: finish(running.stderr)?,
+        wall: start.elapsed(),
+    })
+}
+
+/// Waits until the target has ended, or ends it, while it is followed if that is wanted.
+fn follow(
+    target: &Target,
+    running: &Running,
+    tracer: Option<&mut dyn Tracer>,
+) -> Result<(Option<Stopped>, Status), LaunchError> {
+    let pid = running.child.id();
+    let Some(tracer) = tracer else {
+        // Who cannot wait for it can still end it, and then reap it.
+        let stopped = target.wait(running).inspect_err(|_| target.kill());
+        let (status, _) = wait::reap(pid).map_err(LaunchError::Wait)?;
+        return Ok((stopped.map_err(LaunchError::Wait)?, status));
+    };
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| target.wait(running));
+        let followed = tracer.follow(pid).inspect_err(|_| {
+            target.kill();
+            // What went wrong is what counts.
+            let _ = wait::reap(pid);
+        });
+        let stopped = waiter.join().expect("no panic").map_err(LaunchError::Wait)?;
+        Ok((stopped, followed.map_err(LaunchError::Wait)?))
+    })
+}
+
+fn execute_inner(
+    launch: &Launch,
+    plan: &Plan,
+    delivery: Delivery<'_>,
+    tracer: Option<&mut dyn Tracer>,
 ) -> Result<Execution, LaunchError> {
     let (deliver, sink, options) = match delivery {
         Delivery::Nothing => (Deliver::Nothing, None, 0),
@@ -87,8 +193,16 @@ pub fn execute(
     let block = Block::new(plan.layout()).map_err(LaunchError::Block)?;
     plan.store(deliver, &block);
     block.control().plan.options.fetch_or(options, Relaxed);
+    if tracer.is_some() {
+        block.control().plan.options.fetch_or(NO_WATCHDOG, Relaxed);
+    }
     let start = Instant::now();
-    let mut running = launch::start(launch, &block)?;
+    let mut tracer = tracer;
+    let mut running = launch::start(launch, Some(&block), |command| {
+        if let Some(tracer) = &mut tracer {
+            tracer.prepare(command);
+        }
+    })?;
     let deadline = launch.timeout.map(|timeout| (start + timeout, timeout));
     let target = Target::new(&running, deadline).inspect_err(|_| {
         // The error is what counts; the child is gone in any case.
@@ -101,19 +215,27 @@ pub fn execute(
         taker.recorder = Some(Recorder::default());
     }
     let over = AtomicBool::new(false);
-    let (stopped, drawn) = std::thread::scope(|scope| {
+    let (ended, drawn) = std::thread::scope(|scope| {
         let drawer = (deliver != Deliver::Nothing).then(|| {
             scope.spawn(|| draw::draw(&block, &over, &mut taker).inspect_err(|_| target.kill()))
         });
-        // Who cannot wait for it can still end it, and then reap it.
-        let stopped = target.wait(&running).inspect_err(|_| target.kill());
+        let ended = match tracer {
+            Some(tracer) => follow(&target, &running, Some(tracer))
+                .map(|(stopped, status)| (stopped, status, Duration::ZERO)),
+            None => {
+                // Who cannot wait for it can still end it, and then reap it.
+                let stopped = target.wait(&running).inspect_err(|_| target.kill());
+                wait::reap(running.child.id())
+                    .and_then(|(status, cpu)| Ok((stopped?, status, cpu)))
+                    .map_err(LaunchError::Wait)
+            }
+        };
         over.store(true, Release);
         draw::rouse(&block);
         let drawn = drawer.map_or(Ok(()), |drawer| drawer.join().expect("no panic"));
-        (stopped, drawn)
+        (ended, drawn)
     });
-    let (status, cpu) = wait::reap(running.child.id()).map_err(LaunchError::Wait)?;
-    let stopped = stopped.map_err(LaunchError::Wait)?;
+    let (stopped, status, cpu) = ended?;
     drawn?;
 
     let control = block.control();

@@ -5,6 +5,7 @@
 //! ([`STACK_STRINGS_BYTES`]). The standard library starts the target by `posix_spawn`, which
 //! does not copy raddle's page tables, so nothing here may need code to run in between.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
@@ -122,15 +123,27 @@ pub(crate) struct Running {
     pub(crate) stderr: Option<Capture>,
 }
 
-/// Starts the target, with `block` as its control block.
-pub(crate) fn start(launch: &Launch, block: &Block) -> Result<Running, LaunchError> {
+/// Starts the target, with `block` as its control block; without one, as it is: nothing of
+/// ours is loaded into it.
+pub(crate) fn start(
+    launch: &Launch,
+    block: Option<&Block>,
+    prepare: impl FnOnce(&mut Command),
+) -> Result<Running, LaunchError> {
     let mut command = Command::new(&launch.program);
-    // Letting them through here would let them kill us, and leave other targets behind.
-    let held = interrupt::held().iter().fold(0, |bits, signal| bits | 1_u32 << (signal as u32 - 1));
-    block.control().plan.options.fetch_or(held << HELD_SIGNALS_SHIFT, Ordering::Relaxed);
+    if let Some(block) = block {
+        // Letting them through here would let them kill us, and leave other targets behind.
+        let held =
+            interrupt::held().iter().fold(0, |bits, signal| bits | 1_u32 << (signal as u32 - 1));
+        block.control().plan.options.fetch_or(held << HELD_SIGNALS_SHIFT, Ordering::Relaxed);
+    }
     let (name, arguments) = launch.arguments.split_first().expect("a target has a name");
     command.arg0(name).args(arguments);
-    command.env_clear().envs(environment(launch, block));
+    let environment = match block {
+        Some(block) => environment(launch, block),
+        None => padded(launch, own_environment(launch)),
+    };
+    command.env_clear().envs(environment);
     if let Some(directory) = &launch.directory {
         command.current_dir(directory);
     }
@@ -145,6 +158,7 @@ pub(crate) fn start(launch: &Launch, block: &Block) -> Result<Running, LaunchErr
     if own_group {
         command.process_group(0);
     }
+    prepare(&mut command);
     let child = command
         .spawn()
         .map_err(|source| LaunchError::Start { program: launch.program.clone(), source })?;
@@ -190,14 +204,7 @@ const STACK_STRINGS_BYTES: usize = 16 << 10;
 
 /// The environment of the target.
 pub(crate) fn environment(launch: &Launch, block: &Block) -> Vec<(OsString, OsString)> {
-    let mut variables: std::collections::BTreeMap<OsString, OsString> =
-        std::env::vars_os().collect();
-    for (name, value) in &launch.environment {
-        match value {
-            Some(value) => variables.insert(name.clone(), value.clone()),
-            None => variables.remove(name),
-        };
-    }
+    let mut variables = own_environment(launch);
     let preload_was = variables.get(OsStr::new(PRELOAD)).cloned().unwrap_or_default();
     let mut preload = launch.runtime.clone().into_os_string();
     if !preload_was.is_empty() {
@@ -208,6 +215,26 @@ pub(crate) fn environment(launch: &Launch, block: &Block) -> Vec<(OsString, OsSt
     variables.insert(PRELOAD.into(), preload);
     variables.insert(PRELOAD_WAS.into(), preload_was);
     variables.insert(VARIABLE.into(), control.into());
+    padded(launch, variables)
+}
+
+/// The environment that the target would have without raddle.
+fn own_environment(launch: &Launch) -> BTreeMap<OsString, OsString> {
+    let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    for (name, value) in &launch.environment {
+        match value {
+            Some(value) => variables.insert(name.clone(), value.clone()),
+            None => variables.remove(name),
+        };
+    }
+    variables
+}
+
+/// Fills the first stack up.
+fn padded(
+    launch: &Launch,
+    mut variables: BTreeMap<OsString, OsString>,
+) -> Vec<(OsString, OsString)> {
     variables.insert(PAD.into(), OsString::new());
     let n_bytes = stack_strings_bytes(launch, &variables);
     let padding = n_bytes.next_multiple_of(STACK_STRINGS_BYTES) - n_bytes;

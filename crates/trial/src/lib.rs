@@ -24,7 +24,9 @@ pub mod shm;
 pub mod wait;
 
 pub use capture::Captured;
-pub use execute::{Delivery, Execution, Sink, execute, processors};
+pub use execute::{
+    Delivery, Execution, Plain, Sink, Tracer, execute, execute_plain, execute_traced, processors,
+};
 pub use launch::{Input, Launch, LaunchError, Output, fix_addresses};
 pub use outcome::{End, Outcome};
 pub use plan::{Order, Plan};

@@ -33,7 +33,7 @@ use crate::args::HuntArgs;
 use crate::clip::Kept;
 use crate::exit::Exit;
 use crate::explain::explain;
-use crate::{run, say, target, verify};
+use crate::{isolate, run, say, target, verify};
 
 pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
     target::without_backtraces(&mut args.target);
@@ -177,6 +177,12 @@ fn tell(
         let mut out = io::stdout().lock();
         for (at, finding) in failing.iter().enumerate() {
             writeln!(out, "{}", tell::finding(at + 1, finding))?;
+            if let Some(clip) = finding.clip.as_deref().filter(|_| args.isolate) {
+                match isolate::found(clip) {
+                    Ok((text, _)) => writeln!(out, "{text}")?,
+                    Err(error) => eprintln!("raddle: cannot isolate {}: {error:#}", clip.display()),
+                }
+            }
         }
     }
     if !args.quiet {
@@ -206,7 +212,16 @@ fn print_json(args: &HuntArgs, total: usize, tally: &Tally, findings: &[Finding]
     let findings: Vec<_> = findings
         .iter()
         .enumerate()
-        .map(|(at, finding)| finding.json(&format!("{}-{}", finding.kind, at + 1)))
+        .map(|(at, finding)| {
+            let mut object = finding.json(&format!("{}-{}", finding.kind, at + 1));
+            if let Some(clip) = finding.clip.as_deref().filter(|_| args.isolate) {
+                object["isolation"] = match isolate::found(clip) {
+                    Ok((_, isolation)) => isolation,
+                    Err(error) => json!({"error": format!("{error:#}")}),
+                };
+            }
+            object
+        })
         .collect();
     let object = json!({
         "schema": "raddle/hunt/1",

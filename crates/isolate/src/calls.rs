@@ -1,0 +1,199 @@
+//! What is known of calls into libraries: how many arguments they use, what they write, and
+//! the callbacks of instrumented code.
+
+use crate::code::bit;
+use crate::tracee::Registers;
+use iced_x86::Register;
+
+/// How many arguments a library function uses, if it is a known one.
+pub(crate) fn n_arguments(name: &str) -> Option<usize> {
+    let name = name.split('@').next().unwrap_or(name);
+    Some(match name {
+        "abort" | "__stack_chk_fail" | "rand" | "getpid" | "sched_yield" | "pthread_self"
+        | "__errno_location" | "__tsan_func_exit" => 0,
+        "free"
+        | "malloc"
+        | "strlen"
+        | "puts"
+        | "putchar"
+        | "exit"
+        | "_exit"
+        | "close"
+        | "abs"
+        | "pthread_mutex_lock"
+        | "pthread_mutex_unlock"
+        | "pthread_mutex_trylock"
+        | "pthread_mutex_destroy"
+        | "pthread_cond_signal"
+        | "pthread_cond_broadcast"
+        | "pthread_cond_destroy"
+        | "pthread_rwlock_rdlock"
+        | "pthread_rwlock_wrlock"
+        | "pthread_rwlock_unlock"
+        | "pthread_spin_lock"
+        | "pthread_spin_unlock"
+        | "pthread_barrier_wait"
+        | "pthread_barrier_destroy"
+        | "pthread_detach"
+        | "sem_wait"
+        | "sem_post"
+        | "sem_destroy"
+        | "sem_trywait"
+        | "sleep"
+        | "usleep"
+        | "time"
+        | "atoi"
+        | "atol"
+        | "fclose"
+        | "fflush"
+        | "strdup"
+        | "getenv"
+        | "_Znwm"
+        | "_Znam"
+        | "_ZdlPv"
+        | "_ZdaPv"
+        | "srand"
+        | "toupper"
+        | "tolower"
+        | "perror"
+        | "fgetc"
+        | "getc"
+        | "__tsan_func_entry" => 1,
+        "realloc"
+        | "calloc"
+        | "strcmp"
+        | "strcpy"
+        | "stpcpy"
+        | "strcat"
+        | "strchr"
+        | "strrchr"
+        | "strstr"
+        | "fputs"
+        | "fopen"
+        | "pthread_mutex_init"
+        | "pthread_cond_init"
+        | "pthread_cond_wait"
+        | "pthread_join"
+        | "sem_getvalue"
+        | "nanosleep"
+        | "pthread_rwlock_init"
+        | "aligned_alloc"
+        | "strnlen"
+        | "fputc"
+        | "putc"
+        | "_ZdlPvm"
+        | "clock_gettime"
+        | "gettimeofday" => 2,
+        "memcpy"
+        | "memmove"
+        | "memset"
+        | "memcmp"
+        | "strncpy"
+        | "strncmp"
+        | "strncat"
+        | "memchr"
+        | "read"
+        | "write"
+        | "fgets"
+        | "pthread_cond_timedwait"
+        | "sem_init"
+        | "pthread_barrier_init"
+        | "__strcpy_chk"
+        | "__strcat_chk"
+        | "strtol"
+        | "strtoul"
+        | "lseek" => 3,
+        "pthread_create" | "fread" | "fwrite" | "qsort" | "__memcpy_chk" | "__memset_chk"
+        | "__strncpy_chk" | "__assert_fail" => 4,
+        _ => return None,
+    })
+}
+
+/// Whether a function ends the process with the status that it is given.
+pub(crate) fn is_exit(name: &str) -> bool {
+    matches!(name.split('@').next().unwrap_or(name), "exit" | "_exit" | "_Exit" | "quick_exit")
+}
+
+/// The registers of the first `n` arguments, and the vectors that may hold others.
+pub(crate) fn argument_registers(n: usize) -> u64 {
+    const ORDER: [Register; 6] =
+        [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9];
+    ORDER.iter().take(n).fold(0, |set, register| set | bit(*register))
+}
+
+/// How many bytes at its first argument a library function writes, if it does.
+pub(crate) fn written(name: &str, registers: &Registers) -> Option<u64> {
+    match name.split('@').next().unwrap_or(name) {
+        "memcpy" | "memmove" | "memset" | "strncpy" | "__memcpy_chk" | "__memset_chk"
+        | "__strncpy_chk" => Some(registers.rdx),
+        "strcpy" | "strcat" | "stpcpy" | "sprintf" | "__strcpy_chk" | "__sprintf_chk" => Some(1),
+        "snprintf" | "__snprintf_chk" => Some(registers.rsi.min(1)),
+        _ => None,
+    }
+}
+
+/// A callback of instrumented code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Callback {
+    /// It performs the access, and does not only tell of it.
+    pub(crate) is_atomic: bool,
+    pub(crate) n_bytes: u8,
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+}
+
+/// What a function is as a callback, if it is one.
+pub(crate) fn callback(name: &str) -> Option<Callback> {
+    let rest = name.strip_prefix("__tsan_")?;
+    let none = Callback { is_atomic: false, n_bytes: 0, reads: false, writes: false };
+    let Some(atomic) = rest.strip_prefix("atomic") else { return Some(none) };
+    let Some((bits, action)) = atomic.split_once('_') else { return Some(none) };
+    let Ok(bits) = bits.parse::<u32>() else { return Some(none) };
+    let n_bytes = (bits / 8) as u8;
+    let (reads, writes) = match action {
+        "load" => (true, false),
+        "store" => (false, true),
+        _ => (true, true),
+    };
+    Some(Callback { is_atomic: true, n_bytes, reads, writes })
+}
+
+/// How many arguments a system call uses; all that are not known use all.
+pub(crate) fn n_system_call_arguments(number: u64) -> usize {
+    match number as i64 {
+        libc::SYS_exit_group | libc::SYS_exit | libc::SYS_close | libc::SYS_brk => 1,
+        libc::SYS_munmap | libc::SYS_nanosleep | libc::SYS_fstat | libc::SYS_clock_gettime => 2,
+        libc::SYS_read
+        | libc::SYS_write
+        | libc::SYS_mprotect
+        | libc::SYS_tgkill
+        | libc::SYS_lseek
+        | libc::SYS_ioctl
+        | libc::SYS_madvise => 3,
+        libc::SYS_rt_sigprocmask | libc::SYS_rt_sigaction | libc::SYS_openat => 4,
+        libc::SYS_sched_yield | libc::SYS_getpid | libc::SYS_gettid => 0,
+        _ => 6,
+    }
+}
+
+/// The registers of a system call with so many arguments, and of its number.
+pub(crate) fn system_call_registers(n: usize) -> u64 {
+    const ORDER: [Register; 6] =
+        [Register::RDI, Register::RSI, Register::RDX, Register::R10, Register::R8, Register::R9];
+    ORDER.iter().take(n).fold(1, |set, register| set | bit(*register))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callbacks_are_told_by_name() {
+        assert_eq!(callback("memcpy"), None);
+        assert!(!callback("__tsan_read4").expect("a callback").is_atomic);
+        let add = callback("__tsan_atomic32_fetch_add").expect("a callback");
+        assert_eq!((add.n_bytes, add.reads, add.writes), (4, true, true));
+        let load = callback("__tsan_atomic64_load").expect("a callback");
+        assert_eq!((load.n_bytes, load.reads, load.writes), (8, true, false));
+    }
+}
