@@ -340,8 +340,7 @@ impl Case<'_> {
         if let Some(team) = self.team
             && !self.args.no_confirm
         {
-            let passed: Result<Vec<_>> =
-                self.passed.iter().take(FORCED).map(|one| again(one)).collect();
+            let passed: Result<Vec<_>> = self.passed.iter().take(FORCED).map(&again).collect();
             let passed = passed?.into_iter().flatten().collect();
             let court = Court { team, failed: shown, passed, key: failure.key.clone() };
             for (told, ranked) in patterns.iter_mut().zip(&ranked).take(CHECKED) {
