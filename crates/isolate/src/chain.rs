@@ -16,13 +16,13 @@ use std::path::PathBuf;
 
 use raddle_analysis::scan::Model;
 use raddle_analysis::skeleton::Stretch;
-use raddle_analysis::weave::weave;
+use raddle_analysis::weave::{schedule, weave};
 use raddle_analysis::witness::Deed;
 use raddle_trace::control::{Policy, State};
 use raddle_trace::file::{ReadError, Trace, WriteError, Writer};
-use raddle_trace::id::{Addr, Pc, Site, ThreadId};
+use raddle_trace::id::{Addr, Pc, ThreadId};
 use raddle_trace::run::Run;
-use raddle_trace::schedule::{Schedule, Step};
+use raddle_trace::schedule::Schedule;
 use raddle_trial::outcome::signal_name;
 use raddle_trial::verdict::{Expected, Verdict, judge};
 use raddle_trial::{
@@ -1247,20 +1247,6 @@ fn hit_of<'h>(hits: &'h [Hit], access: &Access) -> Option<&'h Hit> {
             && (hit.pc.wrapping_sub(access.pc.0) < 64 || hit.callers.contains(&access.pc.0))
     };
     hits.iter().filter(is_it).nth(access.nth as usize)
-}
-
-/// Stretches in the form that the runtime follows.
-fn schedule(model: &Model, stretches: &[Stretch], run: &Run) -> Schedule {
-    let choices = model.skeleton.choices.iter().map(|&choose| Step::Choose { choose });
-    let runs = stretches.iter().map(|stretch| Step::Run {
-        thread: stretch.thread,
-        count: stretch.to - stretch.from,
-        site: match stretch.stopped_at {
-            Pc(0) => Site::UNKNOWN,
-            pc => run.site(pc),
-        },
-    });
-    Schedule { steps: choices.chain(runs).collect() }
 }
 
 /// A signal in words.

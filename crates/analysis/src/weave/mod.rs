@@ -24,7 +24,9 @@
 
 mod starts;
 
-use raddle_trace::id::{Addr, Pc, ThreadId};
+use raddle_trace::id::{Addr, Pc, Site, ThreadId};
+use raddle_trace::run::Run;
+use raddle_trace::schedule::{Schedule, Step};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 pub(crate) use self::starts::Starts;
@@ -64,6 +66,21 @@ pub struct Stuck {
     pub thread: ThreadId,
     /// Where.
     pub at: u64,
+}
+
+/// Stretches in the form that the runtime follows.
+#[must_use]
+pub fn schedule(model: &Model, stretches: &[Stretch], run: &Run) -> Schedule {
+    let choices = model.skeleton.choices.iter().map(|&choose| Step::Choose { choose });
+    let runs = stretches.iter().map(|stretch| Step::Run {
+        thread: stretch.thread,
+        count: stretch.to - stretch.from,
+        site: match stretch.stopped_at {
+            Pc(0) => Site::UNKNOWN,
+            pc => run.site(pc),
+        },
+    });
+    Schedule { steps: choices.chain(runs).collect() }
 }
 
 /// The stretches that make these events happen in this order, up to and with the last one.

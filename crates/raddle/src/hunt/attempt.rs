@@ -3,12 +3,11 @@
 use anyhow::Result;
 use raddle_analysis::anomaly::{Anomaly, AnomalyKind};
 use raddle_analysis::scan::Model;
-use raddle_analysis::skeleton::Stretch;
-use raddle_analysis::weave::{Hold, weave};
+use raddle_analysis::weave::{Hold, schedule, weave};
 use raddle_trace::control::Policy;
-use raddle_trace::id::{Pc, Site, ThreadId};
+use raddle_trace::id::{Pc, ThreadId};
 use raddle_trace::run::Run;
-use raddle_trace::schedule::{Schedule, Step};
+use raddle_trace::schedule::Schedule;
 use raddle_trial::verdict::Verdict;
 use raddle_trial::{Delivery, Order, Plan};
 
@@ -97,18 +96,4 @@ pub(crate) fn schedules(model: &Model, anomaly: &Anomaly, run: &Run) -> Vec<(usi
         }
     }
     schedules
-}
-
-/// Stretches in the form that the runtime follows.
-pub(crate) fn schedule(model: &Model, stretches: &[Stretch], run: &Run) -> Schedule {
-    let choices = model.skeleton.choices.iter().map(|&choose| Step::Choose { choose });
-    let runs = stretches.iter().map(|stretch| Step::Run {
-        thread: stretch.thread,
-        count: stretch.to - stretch.from,
-        site: match stretch.stopped_at {
-            Pc(0) => Site::UNKNOWN,
-            pc => run.site(pc),
-        },
-    });
-    Schedule { steps: choices.chain(runs).collect() }
 }

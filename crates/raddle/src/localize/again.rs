@@ -3,7 +3,7 @@
 use anyhow::Result;
 use raddle_analysis::localize::facts::Act;
 use raddle_analysis::scan::Model;
-use raddle_analysis::weave::{Hold, weave};
+use raddle_analysis::weave::{Hold, schedule, weave};
 use raddle_analysis::witness::Witness;
 use raddle_trace::control::{Mode, Policy};
 use raddle_trace::file::{Trace, Writer};
@@ -14,7 +14,6 @@ use raddle_trial::{Delivery, Order, Plan};
 use tempfile::TempDir;
 
 use super::sample::Sample;
-use crate::hunt::attempt::schedule;
 use crate::hunt::base;
 use crate::hunt::failure::Signature;
 use crate::hunt::team::Team;
