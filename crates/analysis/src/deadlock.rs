@@ -1,9 +1,9 @@
 //! Circles of locks.
 //!
 //! After Havelund's GoodLock: an edge from each lock that a thread holds to each that it
-//! takes then. A circle of edges, of any length up to a bound, is a deadlock if each edge is
-//! another thread's, no lock held by two of them keeps them apart (a gate), and nothing orders
-//! them. Reader-writer locks count by mode: two readers do not wait for each other, but two
+//! takes then. A circle of edges, of any length, is a deadlock if each edge is another
+//! thread's, no lock held by two of them keeps them apart (a gate), and nothing orders them.
+//! Reader-writer locks count by mode: two readers do not wait for each other, but two
 //! that hold a lock for reading and both want to write do.
 
 use rustc_hash::FxHashSet;
@@ -11,10 +11,9 @@ use rustc_hash::FxHashSet;
 use crate::model::{Model, Nesting};
 use crate::witness::Witness;
 
-/// The longest circle.
-const LENGTH_MAX: usize = 5;
-/// Circles that are looked at, at most.
-const CIRCLES_MAX: usize = 10_000;
+/// Paths that are looked at from each edge, at most. The search goes deep first, so that a long
+/// circle is found within as many steps as it has edges if there are few ways to go wrong.
+const PATHS_MAX: usize = 5_000;
 
 /// Per circle, where each of its threads takes the lock that the one before it waits for.
 #[must_use]
@@ -26,12 +25,30 @@ pub fn cycles(model: &Model) -> Vec<Vec<Witness>> {
             !model.words.is_other(nesting.outer.addr) && !model.words.is_other(nesting.inner.addr)
         })
         .collect();
+    let nestings = within_circles(nestings);
     let mut search =
         Search { model, nestings, found: Vec::new(), seen: FxHashSet::default(), n: 0 };
     for start in 0..search.nestings.len() {
+        search.n = 0;
         search.extend(&mut vec![start]);
     }
     search.found
+}
+
+/// Without edges from a lock that nobody else waits for, and to one that nobody holds while
+/// waiting: no circle goes through them.
+fn within_circles(mut nestings: Vec<&Nesting>) -> Vec<&Nesting> {
+    loop {
+        let n = nestings.len();
+        let outer: FxHashSet<_> = nestings.iter().map(|nesting| nesting.outer.addr).collect();
+        let inner: FxHashSet<_> = nestings.iter().map(|nesting| nesting.inner.addr).collect();
+        nestings.retain(|nesting| {
+            outer.contains(&nesting.inner.addr) && inner.contains(&nesting.outer.addr)
+        });
+        if nestings.len() == n {
+            return nestings;
+        }
+    }
 }
 
 struct Search<'a> {
@@ -45,15 +62,12 @@ struct Search<'a> {
 impl Search<'_> {
     fn extend(&mut self, path: &mut Vec<usize>) {
         self.n += 1;
-        if self.n > CIRCLES_MAX {
+        if self.n > PATHS_MAX {
             return;
         }
         let (first, last) = (self.nestings[path[0]], self.nestings[path[path.len() - 1]]);
         if path.len() > 1 && waits_for(last, first) {
             self.close(path);
-        }
-        if path.len() == LENGTH_MAX {
-            return;
         }
         for next in 0..self.nestings.len() {
             let nesting = self.nestings[next];

@@ -250,8 +250,10 @@ impl Finding {
     pub(crate) fn variables(accesses: &[Access]) -> Option<String> {
         let mut names: Vec<&str> = Vec::new();
         for access in accesses {
-            if !names.contains(&access.variable.as_str()) {
-                names.push(&access.variable);
+            // A block is the same one before and after it was freed.
+            let name = access.variable.split(", freed at ").next().unwrap_or_default();
+            if !names.contains(&name) {
+                names.push(name);
             }
         }
         (!names.is_empty()).then(|| names.join(" and "))
