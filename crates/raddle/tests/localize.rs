@@ -192,6 +192,12 @@ fn what_cannot_be_compared_is_said() {
     }
     let several = run("falcon_three_bugs.c", &[]);
     assert!(said(&several).contains("different ways"), "{}", said(&several));
+    assert_eq!(several.status.code(), Some(1));
+    let kinds = run("two_kinds.c", &[]);
+    assert!(said(&kinds).contains("different kinds (assert, exit)"), "{}", said(&kinds));
+    assert_eq!(kinds.status.code(), Some(125));
+    let answer: Value = serde_json::from_slice(&kinds.stdout).expect("JSON");
+    assert_eq!(answer["groups"].as_array().map(Vec::len), Some(2));
 }
 
 /// Runs are kept, added to, and compared later without the program.

@@ -8,7 +8,7 @@ mod laps;
 mod sample;
 mod tell;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
@@ -148,7 +148,7 @@ fn policy(args: &LocalizeArgs) -> Result<Option<Policy>> {
 
 /// Runs of different builds cannot be compared.
 fn same_build(samples: &[Sample]) -> Result<()> {
-    let builds: std::collections::BTreeSet<_> = samples.iter().map(Sample::build_id).collect();
+    let builds: BTreeSet<_> = samples.iter().map(Sample::build_id).collect();
     if builds.len() > 1 {
         bail!(
             "the runs are of {} different builds of the program ({}), which cannot be compared; start anew without --resume, or keep them apart",
@@ -523,7 +523,14 @@ fn say(args: &LocalizeArgs, done: &Done, groups: &[Group]) -> Result<Exit> {
     if let Some(path) = &args.dot {
         draw(path, groups)?;
     }
-    if groups.len() > 1 && !args.quiet {
+    let kinds: BTreeSet<_> = groups.iter().map(|group| &group.failure.kind[..]).collect();
+    if kinds.len() > 1 {
+        eprintln!(
+            "raddle: the runs failed in {} ways of different kinds ({}); each was compared by itself, and which of them is meant is not for raddle to say",
+            groups.len(),
+            kinds.iter().copied().collect::<Vec<_>>().join(", ")
+        );
+    } else if groups.len() > 1 && !args.quiet {
         eprintln!(
             "raddle: the runs failed in {} different ways; each was compared by itself",
             groups.len()
@@ -542,7 +549,7 @@ fn say(args: &LocalizeArgs, done: &Done, groups: &[Group]) -> Result<Exit> {
             done.unjudged.as_deref().unwrap_or_default()
         );
     }
-    Ok(Exit::Found)
+    Ok(if kinds.len() > 1 { Exit::Unjudged } else { Exit::Found })
 }
 
 fn draw(path: &Path, groups: &[Group]) -> Result<()> {
