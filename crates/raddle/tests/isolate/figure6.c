@@ -3,7 +3,7 @@
 // one on `*z`, change nothing.
 // Isolate: rr
 // Cause: statement
-// Executions: 1 4 3 *
+// Executions: 1 4 3 0
 // Guilty: 1 line
 
 #include <assert.h>
