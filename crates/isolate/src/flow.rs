@@ -85,7 +85,7 @@ pub(crate) fn pass_branch(
 ) -> Option<u64> {
     let meet = function.meets(branch);
     for between in function.between(branch, meet) {
-        let instruction = &function.instructions[between];
+        let instruction = &function.instructions()[between];
         if matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
             thread.mark(!KEPT & (FLAGS - 1));
             continue;
@@ -109,7 +109,7 @@ pub(crate) fn pass_branch(
         }
         thread.flags |= instruction.rflags_modified();
     }
-    meet.map(|meet| function.instructions[meet].ip())
+    meet.map(|meet| function.instructions()[meet].ip())
 }
 
 /// Whether an instruction would use anything suppressed.

@@ -1068,7 +1068,9 @@ impl Follower {
             Some(n) => given & calls::argument_registers(n),
             // What it reads before it writes it.
             None => match entry.and_then(|entry| self.functions.at(&self.images, entry)) {
-                Some(function) if function.entry() == entry.unwrap_or(0) => {
+                Some(function)
+                    if entry.and_then(|entry| function.index(entry)) == Some(function.entry()) =>
+                {
                     given & function.arguments()
                 }
                 _ => given & self.set_for(call),
@@ -1148,7 +1150,7 @@ impl Follower {
         let Some(at) = function.index(call.ip()) else { return ARGUMENTS };
         let mut factory = InstructionInfoFactory::new();
         let mut set = 0;
-        for instruction in function.instructions[..at].iter().rev().take(64) {
+        for instruction in function.instructions()[..at].iter().rev().take(64) {
             if matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
                 break;
             }

@@ -126,7 +126,7 @@ impl<'a> Scene<'a> {
             (function, at)
         } else {
             let function = self.functions.at(self.images, pc.wrapping_sub(1))?;
-            let at = function.instructions.iter().position(|i| i.next_ip() == pc)?;
+            let at = function.index_before(pc)?;
             (function, at)
         };
         Some(Walk { function, at, changed: 0, context: Context::Frame(frame) })
@@ -134,7 +134,7 @@ impl<'a> Scene<'a> {
 
     /// The instruction at a place.
     pub(crate) fn instruction(&self, walk: &Walk) -> Instruction {
-        walk.function.instructions[walk.at]
+        walk.function.instructions()[walk.at]
     }
 
     /// Where a register's value came from.
@@ -195,8 +195,8 @@ impl<'a> Scene<'a> {
     pub(crate) fn of_returned(&self, entry: u64, result: u64) -> Vec<Origin> {
         let Some(function) = self.functions.at(self.images, entry) else { return Vec::new() };
         let mut origins = Vec::new();
-        for at in 0..function.instructions.len() {
-            if function.instructions[at].flow_control() != FlowControl::Return {
+        for at in 0..function.instructions().len() {
+            if function.instructions()[at].flow_control() != FlowControl::Return {
                 continue;
             }
             let place = |at: usize| Walk {
@@ -227,7 +227,7 @@ impl<'a> Scene<'a> {
         let mut seen = FxHashSet::default();
         let mut open = vec![walk.clone()];
         while let Some(here) = open.pop() {
-            for &before in &here.function.previous[here.at] {
+            for &before in here.function.previous(here.at) {
                 if !seen.insert(before) || seen.len() > 2000 {
                     continue;
                 }
@@ -248,7 +248,7 @@ impl<'a> Scene<'a> {
         let wanted = self.instruction(walk).rflags_read();
         let mut here = walk.clone();
         for _ in 0..64 {
-            let [before] = here.function.previous[here.at][..] else { break };
+            let [before] = *here.function.previous(here.at) else { break };
             here = self.back(&here, before);
             let instruction = self.instruction(&here);
             if is_call(&instruction) {
@@ -263,7 +263,7 @@ impl<'a> Scene<'a> {
 
     /// The place one instruction earlier.
     fn back(&self, walk: &Walk, before: usize) -> Walk {
-        let changed = walk.changed | written(&walk.function.instructions[before]);
+        let changed = walk.changed | written(&walk.function.instructions()[before]);
         Walk { at: before, changed, ..walk.clone() }
     }
 
@@ -309,10 +309,10 @@ impl<'a> Scene<'a> {
         let mut open = vec![walk.clone()];
         let mut n_definitions = 0;
         while let Some(here) = open.pop() {
-            if here.function.instructions[here.at].ip() == here.function.entry() {
+            if here.at == here.function.entry() {
                 origins.extend(self.of_argument(&here, register, budget));
             }
-            for &before in &here.function.previous[here.at] {
+            for &before in here.function.previous(here.at) {
                 if budget.n_instructions == 0 || n_definitions >= DEFINITIONS_MAX {
                     break;
                 }
@@ -378,8 +378,8 @@ impl<'a> Scene<'a> {
             return Vec::new();
         };
         let context = Context::Returned(Rc::new(call.clone()));
-        let returns = (0..function.instructions.len())
-            .filter(|&at| function.instructions[at].flow_control() == FlowControl::Return);
+        let returns = (0..function.instructions().len())
+            .filter(|&at| function.instructions()[at].flow_control() == FlowControl::Return);
         let mut origins = Vec::new();
         for at in returns.take(4) {
             let end = Walk {
@@ -698,10 +698,10 @@ impl<'a> Scene<'a> {
         let mut open = vec![walk.clone()];
         let mut n_stores = 0;
         while let Some(here) = open.pop() {
-            if here.function.instructions[here.at].ip() == here.function.entry() {
+            if here.at == here.function.entry() {
                 return None;
             }
-            for &before in &here.function.previous[here.at] {
+            for &before in here.function.previous(here.at) {
                 if budget.n_instructions == 0 || n_stores >= DEFINITIONS_MAX {
                     return None;
                 }

@@ -36,7 +36,8 @@
 use raddle_trace::id::{Pc, ThreadId};
 use rustc_hash::FxHashMap;
 
-use super::cfg::{BlockId, Call};
+use super::body::Call;
+use super::cfg::BlockId;
 use super::functions::{Callee, Function, FunctionId, Functions};
 use super::loops::{LoopIndex, Loops};
 
