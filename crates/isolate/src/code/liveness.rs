@@ -5,11 +5,11 @@
 //! take what every function may do: they read all argument registers, and leave nothing in
 //! registers that they need not keep.
 
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess};
+use iced_x86::{Instruction, InstructionInfoFactory, OpAccess};
 use raddle_analysis::code::body::Flow;
 
 use super::Function;
-use super::registers::{ARGUMENTS, FLAGS, KEPT, OTHERS, bit};
+use super::registers::{ARGUMENTS, FLAGS, KEPT, OTHERS, bit, is_call};
 
 /// Live registers right before each instruction, if those are live behind a return.
 pub(super) fn liveness(function: &Function, behind_return: u64) -> Vec<u64> {
@@ -17,12 +17,9 @@ pub(super) fn liveness(function: &Function, behind_return: u64) -> Vec<u64> {
     let mut factory = InstructionInfoFactory::new();
     let effects: Vec<(u64, u64)> = instructions
         .iter()
-        .map(|instruction| match instruction.flow_control() {
-            FlowControl::Call | FlowControl::IndirectCall => {
-                let (uses, _) = uses_and_kills(instruction, &mut factory);
-                (uses | ARGUMENTS | 1 << 4, !KEPT & !OTHERS)
-            }
-            _ => uses_and_kills(instruction, &mut factory),
+        .map(|instruction| match uses_and_kills(instruction, &mut factory) {
+            (uses, _) if is_call(instruction) => (uses | ARGUMENTS | 1 << 4, !KEPT & !OTHERS),
+            effect => effect,
         })
         .collect();
     let mut live = vec![0; instructions.len()];

@@ -18,7 +18,9 @@ use rustc_hash::FxHashSet;
 
 pub(crate) use functions::Functions;
 use liveness::liveness;
-pub(crate) use registers::{ARGUMENTS, FLAGS, KEPT, RESULTS, bit};
+pub(crate) use registers::{
+    ARGUMENTS, FLAGS, KEPT, RESULT, RESULTS, bit, is_call, writes, written,
+};
 
 /// A function.
 #[derive(Debug)]
@@ -34,6 +36,9 @@ pub(crate) struct Function {
     /// See [`Function::arguments`].
     arguments: OnceCell<u64>,
 }
+
+/// As long as an instruction can be.
+const INSTRUCTION_BYTES_MAX: usize = 15;
 
 impl Function {
     /// None if nothing of it could be decoded.
@@ -72,8 +77,9 @@ impl Function {
     /// The number of the instruction that ends at an address.
     pub(crate) fn index_before(&self, address: u64) -> Option<usize> {
         let n_before = self.instructions().partition_point(|i| i.ip() < address);
-        let before = n_before.checked_sub(1)?;
-        (self.instructions()[before].next_ip() == address).then_some(before)
+        // Others may overlap with it, where the code is not known for sure.
+        let near = n_before.saturating_sub(INSTRUCTION_BYTES_MAX)..n_before;
+        near.rev().find(|&at| self.instructions()[at].next_ip() == address)
     }
 
     /// The number of the first instruction.

@@ -1,6 +1,6 @@
-//! Sets of registers, as bits of a number.
+//! Sets of registers, as bits of a number, and which of them instructions write.
 
-use iced_x86::Register;
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register};
 
 /// The bit of a register in a set: 16 general ones, 32 vectors, the flags, all others.
 pub(crate) fn bit(register: Register) -> u64 {
@@ -28,3 +28,26 @@ pub(crate) const ARGUMENTS: u64 =
     1 << 7 | 1 << 6 | 1 << 2 | 1 << 1 | 1 << 8 | 1 << 9 | 0xff << 16 | 1;
 /// Registers that may hold results: rax, rdx and the first two vectors.
 pub(crate) const RESULTS: u64 = 1 | 1 << 2 | 0b11 << 16;
+/// Registers that hold a result of one part: rax, or the first vector.
+pub(crate) const RESULT: u64 = 1 | 1 << 16;
+
+/// Whether an instruction calls a function, or the kernel.
+pub(crate) fn is_call(instruction: &Instruction) -> bool {
+    matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
+}
+
+/// Whether an access may change what it is to.
+pub(crate) fn writes(access: OpAccess) -> bool {
+    use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
+    matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite)
+}
+
+/// The registers that an instruction writes; a call's are all that it need not keep.
+pub(crate) fn written(instruction: &Instruction) -> u64 {
+    if is_call(instruction) {
+        return !KEPT;
+    }
+    let mut factory = InstructionInfoFactory::new();
+    let used = factory.info(instruction).used_registers().iter();
+    used.filter(|used| writes(used.access())).fold(0, |set, used| set | bit(used.register()))
+}

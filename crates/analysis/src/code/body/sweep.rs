@@ -75,10 +75,8 @@ impl<'a> Sweep<'a> {
             self.is_complete = false;
             return;
         };
-        if self.is_inside(address) {
-            self.is_complete = false;
-            return;
-        }
+        // Two readings of the same bytes: one of them is wrong.
+        self.is_complete &= !self.is_inside(address);
         let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
         while decoder.can_decode() && !self.instructions.contains_key(&decoder.ip()) {
             let instruction = decoder.decode();
