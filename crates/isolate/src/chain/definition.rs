@@ -12,7 +12,6 @@ use raddle_trace::id::{Pc, ThreadId};
 
 use super::Session;
 use super::failed::Failed;
-use super::flips::value_in;
 use super::isolation::{AccessAt, IsolateError, pcs};
 use super::run::Ran;
 use crate::failure::Use;
@@ -43,12 +42,11 @@ impl Definition {
         let location = self.used.location;
         let pick = match &self.how {
             How::Traced { story, target } => {
-                let Access { thread, pc, nth, deed, .. } = &story.accesses[*target];
-                if matches!(deed, Deed::Write | Deed::AtomicWrite | Deed::Free) {
-                    Pick::Event { thread: thread.0, pc: pc.0, nth: *nth }
-                } else {
+                let Access { thread, pc, nth, .. } = &story.accesses[*target];
+                match self.is_memory() {
+                    true => Pick::Event { thread: thread.0, pc: pc.0, nth: *nth },
                     // A synchronization object's word is not what the program writes.
-                    Pick::Numbers(Vec::new())
+                    false => Pick::Numbers(Vec::new()),
                 }
             }
             How::Watched { hits } => {
@@ -63,7 +61,7 @@ impl Definition {
     pub(super) fn at(&self, suppressed: &[Suppressed]) -> AccessAt {
         let met = suppressed.last();
         let location = Some(self.used.location);
-        let value = |hit: &Hit| value_in(hit, self.used.location, hit.after);
+        let value = |hit: &Hit| hit.values(self.used.location)[1];
         let around = || met.into_iter().flat_map(|met| met.callers.iter().map(|pc| Pc(*pc)));
         match &self.how {
             How::Traced { story, target } => {

@@ -144,14 +144,15 @@ impl Trials for Flips<'_> {
         value_at(self.watched, access, self.location).or_else(|| {
             // Behind the definition, everybody read what it wrote.
             let last = self.watched.iter().rev().find(|hit| hit.writes)?;
-            (!access.writes()).then(|| value_in(last, self.location, last.after))
+            (!access.writes()).then(|| last.values(self.location)[1])
         })
     }
 
     fn is_silent(&self, access: &Access) -> bool {
-        let value = |hit: &Hit, word: u64| value_in(hit, self.location, word);
-        hit_of(self.watched, access)
-            .is_some_and(|hit| value(hit, hit.before) == value(hit, hit.after))
+        hit_of(self.watched, access).is_some_and(|hit| {
+            let [before, after] = hit.values(self.location);
+            before == after
+        })
     }
 
     fn count_race(&mut self) {
@@ -221,7 +222,7 @@ impl Flips<'_> {
 /// The value of an access among those that were watched.
 fn value_at(hits: &[Hit], access: &Access, location: Location) -> Option<u64> {
     let hit = hit_of(hits, access)?;
-    Some(value_in(hit, location, hit.after))
+    Some(hit.values(location)[1])
 }
 
 /// An access among those that were watched.
@@ -232,12 +233,4 @@ fn hit_of<'h>(hits: &'h [Hit], access: &Access) -> Option<&'h Hit> {
             && (hit.pc.wrapping_sub(access.pc.0) < 64 || hit.callers.contains(&access.pc.0))
     };
     hits.iter().filter(is_it).nth(access.nth as usize)
-}
-
-/// The bytes of a location in a word that was watched.
-pub(super) fn value_in(hit: &Hit, location: Location, word: u64) -> u64 {
-    let shift = location.address.saturating_sub(hit.word).min(7) * 8;
-    let n_bytes = location.n_bytes.min(8);
-    let value = word >> shift;
-    if n_bytes >= 8 { value } else { value & ((1 << (8 * n_bytes)) - 1) }
 }

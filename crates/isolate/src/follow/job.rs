@@ -58,6 +58,14 @@ pub(crate) struct Hit {
 }
 
 impl Hit {
+    /// What a location held in the word that is watched, before and after.
+    pub(crate) fn values(&self, location: Location) -> [u64; 2] {
+        let shift = location.address.saturating_sub(self.word).min(7) * 8;
+        let n_bits = 8 * location.n_bytes.min(8);
+        let mask = u64::MAX >> (64 - n_bits.max(1));
+        [self.before, self.after].map(|word| word >> shift & mask)
+    }
+
     /// Whether it is about this location. One that touches two words is noted for each.
     pub(crate) fn is_of(&self, location: &Location) -> bool {
         location.overlaps(self.word, 8)

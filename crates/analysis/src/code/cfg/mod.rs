@@ -31,7 +31,8 @@ pub struct Block {
 /// A function's blocks, and who comes after whom.
 #[derive(Clone, Debug)]
 pub struct Cfg {
-    // invariant: sorted by address, without overlaps, and all are reached from the entry
+    // invariant: sorted by address, without overlaps if complete, and all are reached from the
+    // entry
     blocks: Vec<Block>,
     successors: Vec<Vec<BlockId>>,
     predecessors: Vec<Vec<BlockId>>,
