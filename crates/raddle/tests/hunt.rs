@@ -4,12 +4,12 @@
 //! By default those that take longer than some seconds are left out; `RADDLE_HUNT=all` hunts in
 //! all of them, `RADDLE_HUNT=deadlock` in those whose name holds that word.
 
-mod corpus;
+mod common;
 
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-use corpus::{Source, json, raddle, said};
+use common::{Source, json, raddle, said};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -54,7 +54,7 @@ const MAY_BE_BLAMED_BESIDE: [&str; 11] = [
 #[test]
 fn what_is_wrong_is_found_and_nothing_else() {
     let check = |program: &Program| check(program).err().into_iter().collect();
-    corpus::check_all(&programs(), WORKERS, |program| &program.source.name, check);
+    common::check_all(&programs(), WORKERS, |program| &program.source.name, check);
 }
 
 /// A program with what its first lines say.
@@ -72,7 +72,7 @@ fn programs() -> Vec<Program> {
         Some(word) => source.name.contains(word),
         None => !SLOW.contains(&&source.name[..]),
     };
-    corpus::sources("hunt").into_iter().filter(is_wanted).map(program).collect()
+    common::sources("hunt").into_iter().filter(is_wanted).map(program).collect()
 }
 
 fn program(source: Source) -> Program {

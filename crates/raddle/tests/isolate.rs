@@ -3,14 +3,14 @@
 //!
 //! `RADDLE_ISOLATE=overflow` isolates those programs whose name holds that word.
 
-mod corpus;
+mod common;
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use corpus::{Source, json, said};
+use common::{Source, json, said};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -20,11 +20,11 @@ const SECONDS_MAX: u64 = 40;
 #[test]
 fn failures_are_isolated_to_the_guilty_lines() {
     let wanted = std::env::var("RADDLE_ISOLATE").unwrap_or_default();
-    let sources = corpus::sources("isolate").into_iter();
+    let sources = common::sources("isolate").into_iter();
     let programs: Vec<Program> =
         sources.filter(|source| source.name.contains(&wanted)).map(program).collect();
     let check = |program: &Program| check(program).err().into_iter().collect();
-    corpus::check_all(&programs, 1, |program| &program.source.name, check);
+    common::check_all(&programs, 1, |program| &program.source.name, check);
 }
 
 /// A program with what its first lines say.
@@ -135,7 +135,7 @@ fn a_clip_of_another_build_is_refused() {
 #[test]
 fn a_clip_that_no_longer_replays_cannot_be_judged() {
     let directory = TempDir::new().expect("a directory");
-    let source = corpus::path("isolate/pointer_cleared.c");
+    let source = common::path("isolate/pointer_cleared.c");
     let mut run = raddle(directory.path());
     run.args(["run", "--policy", "rr", "--clip", "it.clip"]).arg(source).output().expect("raddle");
     let path = directory.path().join("it.clip");
@@ -194,7 +194,7 @@ fn compile(directory: &Path, source: &Path, options: &[String]) {
 }
 
 fn raddle(directory: &Path) -> Command {
-    let mut command = corpus::raddle(directory);
+    let mut command = common::raddle(directory);
     // A cache of its own: others clear theirs as they like.
     command.env("XDG_CACHE_HOME", directory);
     command

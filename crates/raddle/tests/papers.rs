@@ -3,7 +3,7 @@
 //! The programs are among those of `tests/hunt`. Of PECAN's figures the text that we have tells
 //! what they show and not their code, so the code is ours.
 
-mod corpus;
+mod common;
 
 use std::collections::BTreeSet;
 
@@ -21,13 +21,13 @@ struct Said {
 impl Said {
     fn of(program: &str) -> Self {
         let directory = TempDir::new().expect("a directory");
-        let path = corpus::path("hunt").join(program);
+        let path = common::path("hunt").join(program);
         let raddle = |arguments: &[&str]| {
-            corpus::raddle(directory.path()).args(arguments).output().expect("raddle")
+            common::raddle(directory.path()).args(arguments).output().expect("raddle")
         };
         let path = path.to_str().expect("a path in Unicode");
         raddle(&["record", "--policy", "rr", "-o", "t", path]);
-        let json = |arguments: &[&str]| corpus::json(&raddle(arguments)).expect("JSON");
+        let json = |arguments: &[&str]| common::json(&raddle(arguments)).expect("JSON");
         let predicted = json(&["predict", "--json", "t"]);
         let hunt = json(&["hunt", "--json", "-o", "found", path]);
         let anomalies = predicted["anomalies"].as_array().expect("anomalies");
@@ -69,7 +69,7 @@ fn lines(anomaly: &Value) -> Vec<u64> {
 
 /// The line of a program that holds this text.
 fn line(program: &str, text: &str) -> u64 {
-    let program = std::fs::read_to_string(corpus::path("hunt").join(program)).expect("a program");
+    let program = std::fs::read_to_string(common::path("hunt").join(program)).expect("a program");
     (1..).zip(program.lines()).find(|(_, line)| line.contains(text)).expect("a line").0
 }
 

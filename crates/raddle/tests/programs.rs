@@ -5,7 +5,7 @@
 //! every outcome that a program must show; `RADDLE_PROGRAM=mutex` tries only the programs whose
 //! name holds that word.
 
-mod corpus;
+mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use corpus::Source;
+use common::Source;
 use raddle_trace::control::Policy;
 use raddle_trace::event::Batch;
 use raddle_trace::file::WriteError;
@@ -109,7 +109,7 @@ fn programs(extension: &str) -> Vec<Program> {
         source.path.extension().is_some_and(|found| found == extension)
             && source.name.contains(&wanted)
     };
-    corpus::sources("programs").into_iter().filter(is_wanted).map(Program::new).collect()
+    common::sources("programs").into_iter().filter(is_wanted).map(Program::new).collect()
 }
 
 /// Only one language at a time: each uses all processors.

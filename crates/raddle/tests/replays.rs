@@ -1,6 +1,6 @@
 //! A clip shows its failure every time, also on a machine that has other things to do.
 
-mod corpus;
+mod common;
 
 use std::path::Path;
 use std::process::Output;
@@ -42,5 +42,5 @@ fn while_busy<R>(body: impl FnOnce() -> R) -> R {
 }
 
 fn raddle(line: &str, directory: &Path) -> Output {
-    corpus::raddle(directory).args(line.split_whitespace()).output().expect("raddle")
+    common::raddle(directory).args(line.split_whitespace()).output().expect("raddle")
 }
