@@ -229,5 +229,12 @@ mod tests {
     #[test]
     fn what_throws_does_not_return() {
         assert_eq!(callee("_ZSt20__throw_length_errorPKc"), Callee::NoReturn);
+        assert_eq!(callee("abort@GLIBC_2.2.5"), Callee::NoReturn);
+        for path in ["9panicking9panic_fmt", "5slice5index26slice_start_index_len_fail"] {
+            assert_eq!(callee(&format!("_ZN4core{path}17h0123456789abcdefE")), Callee::NoReturn);
+        }
+        let index = "_ZN4core5slice5index16get_offset_range17h0123456789abcdefE";
+        assert_eq!(callee(index), Callee::Other);
+        assert_eq!(callee("_ZN4mine7do_fail17h0123456789abcdefE"), Callee::Other);
     }
 }

@@ -172,10 +172,10 @@ fn a_function_that_returns_twice_is_admitted() {
 }
 
 #[test]
-fn a_jump_into_an_instruction_is_admitted() {
-    // jmp +1; mov eax, 0xc3c3c3c3
-    let cfg = Code::of_bytes(vec![0x74, 0x01, 0xb8, 0xc3, 0xc3, 0xc3, 0xc3, 0xc3]).cfg();
-    assert!(!cfg.is_complete());
+fn a_jump_into_an_instruction_is_admitted_and_followed() {
+    // je +1; mov eax, 0xc3c3c3c3; ret
+    let code = Code::of_bytes(vec![0x74, 0x01, 0xb8, 0xc3, 0xc3, 0xc3, 0xc3, 0xc3]);
+    check_code(&code, "0>2,3 2>7 3> 7> ?");
 }
 
 #[test]
