@@ -1,9 +1,10 @@
 //! What is known of calls into libraries: how many arguments they use, what they write, and
 //! the callbacks of instrumented code.
 
+use iced_x86::Register;
+
 use crate::code::bit;
 use crate::tracee::Registers;
-use iced_x86::Register;
 
 /// How many arguments a library function uses, if it is a known one.
 pub(crate) fn n_arguments(name: &str) -> Option<usize> {
@@ -156,31 +157,6 @@ pub(crate) fn callback(name: &str) -> Option<Callback> {
         _ => (true, true),
     };
     Some(Callback { is_atomic: true, n_bytes, reads, writes })
-}
-
-/// How many arguments a system call uses; all that are not known use all.
-pub(crate) fn n_system_call_arguments(number: u64) -> usize {
-    match number as i64 {
-        libc::SYS_exit_group | libc::SYS_exit | libc::SYS_close | libc::SYS_brk => 1,
-        libc::SYS_munmap | libc::SYS_nanosleep | libc::SYS_fstat | libc::SYS_clock_gettime => 2,
-        libc::SYS_read
-        | libc::SYS_write
-        | libc::SYS_mprotect
-        | libc::SYS_tgkill
-        | libc::SYS_lseek
-        | libc::SYS_ioctl
-        | libc::SYS_madvise => 3,
-        libc::SYS_rt_sigprocmask | libc::SYS_rt_sigaction | libc::SYS_openat => 4,
-        libc::SYS_sched_yield | libc::SYS_getpid | libc::SYS_gettid => 0,
-        _ => 6,
-    }
-}
-
-/// The registers of a system call with so many arguments, and of its number.
-pub(crate) fn system_call_registers(n: usize) -> u64 {
-    const ORDER: [Register; 6] =
-        [Register::RDI, Register::RSI, Register::RDX, Register::R10, Register::R8, Register::R9];
-    ORDER.iter().take(n).fold(1, |set, register| set | bit(*register))
 }
 
 #[cfg(test)]

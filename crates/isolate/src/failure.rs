@@ -43,6 +43,13 @@ pub struct Use {
     pub activation: Option<u64>,
 }
 
+impl Use {
+    /// Of a value, not of an address, and not on the stack as far as is known.
+    pub(crate) fn new(pc: u64, location: Location, value: Option<u64>) -> Self {
+        Self { pc, location, value, is_address: false, activation: None }
+    }
+}
+
 /// How a thread came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Death {
@@ -306,7 +313,7 @@ fn of_jump(scene: &Scene<'_>, frame: &Frame) -> Vec<Origin> {
 fn of_slot(scene: &Scene<'_>, pc: u64, address: u64) -> Vec<Origin> {
     let location = Some(Location { address, n_bytes: 8 });
     let value = scene.memory.number(address, 8);
-    vec![Origin { pc, location, value, addresses: Vec::new(), is_doubtful: false, is_lost: false }]
+    vec![Origin { pc, location, value, ..Origin::default() }]
 }
 
 /// Whether an instruction saves what a function's caller needs: a push, or a call's own.

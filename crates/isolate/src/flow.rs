@@ -8,11 +8,9 @@
 //!
 //! Who may be followed by whom (branches, calls) is decided elsewhere.
 
-use iced_x86::{
-    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
-};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
-use crate::code::{FLAGS, Function, KEPT};
+use crate::code::{FLAGS, Function, KEPT, is_call, writes};
 use crate::frame::Frame;
 use crate::shadow::{Bytes, Shadow};
 
@@ -85,15 +83,13 @@ pub(crate) fn pass_branch(
 ) -> Option<u64> {
     let meet = function.meets(branch);
     for between in function.between(branch, meet) {
-        let instruction = &function.instructions[between];
-        if matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
+        let instruction = &function.instructions()[between];
+        if is_call(instruction) {
             thread.mark(!KEPT & (FLAGS - 1));
             continue;
         }
-        let written = factory.info(instruction).used_registers().iter();
-        for used in
-            written.filter(|used| !matches!(used.access(), OpAccess::Read | OpAccess::CondRead))
-        {
+        let used = factory.info(instruction).used_registers().iter();
+        for used in used.filter(|used| writes(used.access())) {
             thread.set(used.register(), u64::MAX);
         }
         // Variables of the frame and of the program, whose address is known.
@@ -109,7 +105,7 @@ pub(crate) fn pass_branch(
         }
         thread.flags |= instruction.rflags_modified();
     }
-    meet.map(|meet| function.instructions[meet].ip())
+    meet.map(|meet| function.instructions()[meet].ip())
 }
 
 /// Whether an instruction would use anything suppressed.
@@ -138,7 +134,7 @@ pub(crate) fn touched(
         .filter_map(|used| {
             let address = used.virtual_address(0, |register, _, _| frame.value(register))?;
             let n_bytes = used.memory_size().size().max(1) as u64;
-            Some((address, n_bytes, !matches!(used.access(), OpAccess::Read | OpAccess::CondRead)))
+            Some((address, n_bytes, writes(used.access())))
         })
         .collect()
 }

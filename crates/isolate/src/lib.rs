@@ -19,9 +19,7 @@ mod shadow;
 mod story;
 mod tracee;
 
-pub use chain::{
-    AccessAt, Cause, Executions, IsolateError, Isolation, Link, Target, isolate, signal_words,
-};
+pub use chain::{AccessAt, Cause, Executions, IsolateError, Isolation, Link, Target, isolate};
 pub use check::CauseKind;
 pub use failure::{Failure, Use};
 pub use origin::Location;

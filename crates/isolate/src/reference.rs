@@ -5,11 +5,9 @@ use iced_x86::code_asm::{
     AsmRegister8, AsmRegister64, CodeAssembler, byte_ptr, qword_ptr, r8, r8b, r9, r9b, r10, r10b,
     r11, r11b, rbp, xmm0, xmm1, xmmword_ptr,
 };
-use iced_x86::{
-    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind,
-    Register,
-};
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use proptest::prelude::*;
+use raddle_analysis::code::body::Body;
 
 use crate::code::Function;
 use crate::flow::{Fate, flow, pass_branch, uses_suppressed};
@@ -20,6 +18,8 @@ const N_REGISTERS: usize = 4;
 const N_CELLS: usize = 6;
 const REGISTERS: [AsmRegister64; N_REGISTERS] = [r8, r9, r10, r11];
 const NARROW: [AsmRegister8; N_REGISTERS] = [r8b, r9b, r10b, r11b];
+/// Where the program is.
+const BASE: u64 = 0x1000;
 /// Where the cells are.
 const MEMORY: u64 = 0x10_0000;
 
@@ -176,12 +176,11 @@ impl Machine {
 }
 
 /// The same program in machine code.
-fn assemble(program: &[Statement]) -> Vec<Instruction> {
+fn assemble(program: &[Statement]) -> Vec<u8> {
     let mut assembler = CodeAssembler::new(64).expect("64 bits");
     emit(&mut assembler, program);
     assembler.ret().expect("an instruction");
-    let bytes = assembler.assemble(0x1000).expect("a program");
-    Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).into_iter().collect()
+    assembler.assemble(BASE).expect("a program")
 }
 
 fn emit(a: &mut CodeAssembler, program: &[Statement]) {
@@ -228,19 +227,9 @@ struct Processor {
 }
 
 impl Processor {
-    fn run(&mut self, instructions: &[Instruction]) {
-        let by_ip = |ip: u64| instructions.iter().position(|i| i.ip() == ip);
-        let next = instructions
-            .iter()
-            .map(|i| match i.flow_control() {
-                FlowControl::Return => Vec::new(),
-                FlowControl::ConditionalBranch => {
-                    by_ip(i.next_ip()).into_iter().chain(by_ip(i.near_branch_target())).collect()
-                }
-                _ => by_ip(i.next_ip()).into_iter().collect(),
-            })
-            .collect();
-        let function = Function::new(instructions.to_vec(), next);
+    fn run(&mut self, code: &[u8]) {
+        let function = Function::new(Body::of(code, BASE)).expect("a function");
+        let instructions = function.instructions();
         let mut factory = InstructionInfoFactory::new();
         let mut at = 0;
         while let Some(instruction) = instructions.get(at) {
@@ -257,7 +246,7 @@ impl Processor {
                         } else {
                             instruction.next_ip()
                         };
-                    at = by_ip(ip).expect("an instruction");
+                    at = function.index(ip).expect("an instruction");
                     continue;
                 }
                 _ => {}

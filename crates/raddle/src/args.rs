@@ -49,15 +49,8 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct HuntArgs {
-    /// At most so many executions
-    #[arg(long, value_name = "N", default_value = "2000", value_parser = positive)]
-    pub(crate) runs: u64,
-    /// At most so long
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
-    pub(crate) time: f64,
-    /// How many executions at the same time [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = positive)]
-    pub(crate) jobs: Option<u64>,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
     /// Decides every choice
     #[arg(long, value_name = "N", default_value = "0", value_parser = number)]
     pub(crate) seed: u64,
@@ -76,12 +69,8 @@ pub(crate) struct HuntArgs {
     /// Go back from each failure to the write that first went wrong, as `raddle isolate` does
     #[arg(long)]
     pub(crate) isolate: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Say nothing but what was found
-    #[arg(long)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) talk: TalkArgs,
     #[command(flatten)]
     pub(crate) expected: ExpectedArgs,
     #[command(flatten)]
@@ -108,8 +97,8 @@ pub(crate) struct LocalizeArgs {
     /// Who goes next: random, pct, pos, or free (all at once) [default: the first three in turn]
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<PolicyName>,
-    /// For free: delay accesses at random, up to so long
-    #[arg(long, value_name = "PROBABILITY:MICROSECONDS")]
+    /// For free: delay accesses with this probability, up to so many microseconds
+    #[arg(long, value_name = "P:US")]
     pub(crate) delay: Option<Delay>,
     /// The first run's; decides every choice
     #[arg(long, value_name = "N", default_value = "0", value_parser = number)]
@@ -117,11 +106,11 @@ pub(crate) struct LocalizeArgs {
     /// Entries of the window that patterns are looked for in
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u8).range(2..))]
     pub(crate) window: u8,
-    /// What an entry keeps of a thread's accesses
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = WindowName::Precise)]
+    /// What an entry keeps: precise (first access, last write and read) or paper (one access)
+    #[arg(long, value_name = "HOW", default_value = "precise", hide_possible_values = true)]
     pub(crate) windows: WindowName,
-    /// How suspicion is computed
-    #[arg(long, value_enum, value_name = "FORMULA", default_value_t = FormulaName::Jaccard)]
+    /// How suspicion is computed: jaccard, tarantula, ochiai or dstar
+    #[arg(long, value_name = "FORMULA", default_value = "jaccard", hide_possible_values = true)]
     pub(crate) score: FormulaName,
     /// Add runs to those that are in the output directory
     #[arg(long, conflicts_with = "from")]
@@ -180,12 +169,32 @@ pub(crate) enum FormulaName {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Keep the run, so that it can be replayed
-    #[arg(long, value_name = "CLIP")]
-    pub(crate) clip: Option<PathBuf>,
     /// Run twice and compare event by event
     #[arg(long, conflicts_with = "clip")]
     pub(crate) verify: bool,
+    #[command(flatten)]
+    pub(crate) execution: ExecutionArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    /// Where the trace goes
+    #[arg(short, long, value_name = "TRACE")]
+    pub(crate) output: PathBuf,
+    /// Record each access; without this, what a thread does for the third time between two
+    /// synchronizations, at the same place in the code and in memory, is counted only
+    #[arg(long)]
+    pub(crate) every: bool,
+    #[command(flatten)]
+    pub(crate) execution: ExecutionArgs,
+}
+
+/// One execution.
+#[derive(Debug, Args)]
+pub(crate) struct ExecutionArgs {
+    /// Keep the run, so that it can be replayed
+    #[arg(long, value_name = "CLIP")]
+    pub(crate) clip: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
     #[command(flatten)]
@@ -194,24 +203,29 @@ pub(crate) struct RunArgs {
     pub(crate) target: TargetArgs,
 }
 
+/// What many executions may cost.
 #[derive(Debug, Args)]
-pub(crate) struct RecordArgs {
-    /// Where the trace goes
-    #[arg(short, long, value_name = "TRACE")]
-    pub(crate) output: PathBuf,
-    /// Keep the run, so that it can be replayed
-    #[arg(long, value_name = "CLIP")]
-    pub(crate) clip: Option<PathBuf>,
-    /// Record each access; without this, what a thread does for the third time between two
-    /// synchronizations, at the same place in the code and in memory, is counted only
+pub(crate) struct BudgetArgs {
+    /// At most so many executions
+    #[arg(long, value_name = "N", default_value = "2000", value_parser = positive)]
+    pub(crate) runs: u64,
+    /// At most so long
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub(crate) time: f64,
+    /// How many executions at the same time [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) jobs: Option<u64>,
+}
+
+/// How results are told.
+#[derive(Debug, Args)]
+pub(crate) struct TalkArgs {
+    /// Print one JSON object
     #[arg(long)]
-    pub(crate) every: bool,
-    #[command(flatten)]
-    pub(crate) plan: PlanArgs,
-    #[command(flatten)]
-    pub(crate) expected: ExpectedArgs,
-    #[command(flatten)]
-    pub(crate) target: TargetArgs,
+    pub(crate) json: bool,
+    /// Say nothing but what was found
+    #[arg(long)]
+    pub(crate) quiet: bool,
 }
 
 /// Who goes next.
@@ -229,8 +243,8 @@ pub(crate) struct PlanArgs {
     /// For pct: how many steps the run is expected to take [default: a guess by the seed]
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) expect_steps: Option<u64>,
-    /// For free: delay accesses at random, up to so long
-    #[arg(long, value_name = "PROBABILITY:MICROSECONDS")]
+    /// For free: delay accesses with this probability, up to so many microseconds
+    #[arg(long, value_name = "P:US")]
     pub(crate) delay: Option<Delay>,
     /// More steps than this are a livelock; 0 for no limit
     #[arg(long, value_name = "N", default_value = "10000000000", value_parser = number)]
@@ -264,15 +278,22 @@ pub(crate) struct TargetArgs {
     /// Give up a run after so long; 0 for never [default: 60, for a hunt 10]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<f64>,
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// The program and its arguments; a .c, .cc, .cpp or .rs file is compiled first
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// What a program finds when it starts.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct InputArgs {
     /// What the program reads as its standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) stdin: Option<PathBuf>,
     /// Set a variable in the program's environment
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
-    /// The program and its arguments; a .c, .cc, .cpp or .rs file is compiled first
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
-    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -306,8 +327,8 @@ pub(crate) enum TraceCommand {
     Export {
         /// The trace
         trace: PathBuf,
-        /// The format
-        #[arg(long, value_enum, default_value_t = Format::Std)]
+        /// The format: std, the text of the RAPID tools
+        #[arg(long, default_value = "std", hide_possible_values = true)]
         format: Format,
         /// Where it goes, if not to standard output
         #[arg(short, long, value_name = "FILE")]
@@ -317,8 +338,8 @@ pub(crate) enum TraceCommand {
     Import {
         /// A text in that format, `-` for standard input
         text: PathBuf,
-        /// The format
-        #[arg(long, value_enum, default_value_t = Format::Std)]
+        /// The format: std, the text of the RAPID tools
+        #[arg(long, default_value = "std", hide_possible_values = true)]
         format: Format,
         /// Where the trace goes
         #[arg(short, long, value_name = "TRACE")]
@@ -382,37 +403,22 @@ pub(crate) struct MinimizeArgs {
     /// Where the smaller clip goes [default: in the place of the clip]
     #[arg(short, long, value_name = "CLIP")]
     pub(crate) output: Option<PathBuf>,
-    /// At most so many executions
-    #[arg(long, value_name = "N", default_value = "2000", value_parser = positive)]
-    pub(crate) runs: u64,
-    /// At most so long
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
-    pub(crate) time: f64,
-    /// How many executions at the same time [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = positive)]
-    pub(crate) jobs: Option<u64>,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct IsolateArgs {
     /// A clip that fails
-    #[arg(conflicts_with = "command")]
+    #[arg(conflicts_with_all = ["command", "stdin", "env"])]
     pub(crate) clip: Option<PathBuf>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Say nothing but what was found
-    #[arg(long)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) talk: TalkArgs,
     /// Give up an execution after so long; 0 for never [default: as the clip says, or 60]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<f64>,
-    /// What the program reads as its standard input
-    #[arg(long, value_name = "FILE", conflicts_with = "clip")]
-    pub(crate) stdin: Option<PathBuf>,
-    /// Set a variable in the program's environment
-    #[arg(long, value_name = "NAME=VALUE", value_parser = variable, conflicts_with = "clip")]
-    pub(crate) env: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
     #[command(flatten)]
     pub(crate) expected: ExpectedArgs,
     /// In the place of a clip: a program that fails whenever it is run, with its arguments; it

@@ -56,7 +56,7 @@ pub(crate) fn keep(path: &Path, kept: &Kept<'_>, expected: &Expected) -> Result<
         build_id: kept.program.build_id.clone(),
         args: args.iter().map(|argument| text(argument)).collect::<Result<_>>()?,
         directory: execution.run.directory.clone(),
-        environment: kept.target.env.iter().cloned().collect(),
+        environment: kept.target.input.env.iter().cloned().collect(),
         stdin: match &kept.launch.stdin {
             Input::Bytes(bytes) => Stdin::Bytes(bytes.clone()),
             Input::File(path) => Stdin::File(text(path.as_os_str())?),

@@ -25,7 +25,7 @@ pub(crate) fn isolate(args: &IsolateArgs) -> Result<Exit> {
     let Subject { launch, plan, expected } = subject(args)?;
     target::prepare()?;
     let named = Target { launch: &launch, plan: plan.as_ref(), expected: &expected };
-    let shows = !args.quiet && io::stderr().is_terminal();
+    let shows = !args.talk.quiet && io::stderr().is_terminal();
     let mut tell = |text: &str| {
         if shows {
             eprintln!("raddle: {text}");
@@ -36,12 +36,12 @@ pub(crate) fn isolate(args: &IsolateArgs) -> Result<Exit> {
         Err(error) => return refused(args, error),
     };
     let story = Told::new(&isolation);
-    if args.json {
+    if args.talk.json {
         writeln!(io::stdout().lock(), "{}", story.json())?;
     } else {
         write!(io::stdout().lock(), "{}", story.text())?;
     }
-    if !args.quiet {
+    if !args.talk.quiet {
         for note in &isolation.notes {
             eprintln!("raddle: {note}");
         }
@@ -95,8 +95,7 @@ fn of_program(args: &IsolateArgs) -> Result<Subject> {
     }
     let typed = TargetArgs {
         timeout: args.timeout,
-        stdin: args.stdin.clone(),
-        env: args.env.clone(),
+        input: args.input.clone(),
         command: args.command.clone(),
     };
     let expected = target::expected(&args.expected)?.unwrap_or_default();

@@ -27,8 +27,8 @@ pub(crate) fn minimize(args: &MinimizeArgs) -> Result<Exit> {
     let plan = replay::plan(&kept, true);
     let expected = replay::expected(&kept, &launch)?;
     target::prepare()?;
-    let time = Duration::from_secs_f64(args.time.min(1e9));
-    let team = Team::new(launch, expected, args.jobs, args.runs as usize, time);
+    let time = Duration::from_secs_f64(args.budget.time.min(1e9));
+    let team = Team::new(launch, expected, args.budget.jobs, args.budget.runs as usize, time);
     let judged = team.execute(&plan, Delivery::Schedule)?;
     let Verdict::Fail(failure) = &judged.verdict else {
         bail!(

@@ -4,30 +4,21 @@ use std::path::Path;
 
 use anyhow::Result;
 use raddle_trace::file::{self, Writer};
-use raddle_trial::{Delivery, Output, execute};
+use raddle_trial::{Delivery, execute};
 
 use crate::args::RecordArgs;
-use crate::clip::Kept;
 use crate::exit::Exit;
-use crate::{clip, run, target};
+use crate::run::{self, Prepared};
 
 pub(crate) fn record(args: RecordArgs) -> Result<Exit> {
-    let plan = target::plan(&args.plan)?;
-    let expected = target::expected(&args.expected)?;
-    let (mut launch, program) = target::launch(&args.target)?;
-    target::prepare()?;
-    if let Some(path) = &args.clip {
-        clip::check(path, &plan)?;
-        target::isolate(&mut launch)?;
-    } else if expected.is_some() {
-        launch.stdout = Output::Capture;
-    }
+    let prepared = Prepared::new(&args.execution)?;
+    let Prepared { launch, plan, expected, .. } = &prepared;
     let mut writer = Writer::create(&args.output)?;
     let delivery = match args.every {
         true => Delivery::EveryRecord(&mut writer),
         false => Delivery::Records(&mut writer),
     };
-    let executed = execute(&launch, &plan, delivery);
+    let executed = execute(launch, plan, delivery);
     let execution = match executed {
         Ok(execution) if !execution.outcome.end.is_unjudged() => execution,
         // Nothing worth keeping: an older trace of this name stays as it is.
@@ -46,19 +37,7 @@ pub(crate) fn record(args: RecordArgs) -> Result<Exit> {
         summary.bytes,
         args.output.display()
     );
-    let mut again = target::again(&args.plan, &args.target);
-    if let Some(path) = &args.clip {
-        let kept = Kept {
-            target: &args.target,
-            expected: &args.expected,
-            program: &program,
-            launch: &launch,
-            plan: &plan,
-            execution: &execution,
-            anomaly: None,
-        };
-        again = clip::keep(path, &kept, &expected.clone().unwrap_or_default())?.unwrap_or(again);
-    }
+    let again = prepared.keep(&execution)?;
     run::tell(&execution, Some(&args.output), expected.as_ref(), &again)
 }
 

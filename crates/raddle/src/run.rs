@@ -5,46 +5,73 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use raddle_trace::file::Trace;
+use raddle_trial::binary::Program;
 use raddle_trial::verdict::{Expected, Verdict, judge};
-use raddle_trial::{Delivery, End, Execution, Output, Status, execute, interrupt};
+use raddle_trial::{Delivery, End, Execution, Launch, Output, Plan, Status, execute, interrupt};
 
-use crate::args::RunArgs;
+use crate::args::{ExecutionArgs, RunArgs};
 use crate::clip::Kept;
 use crate::exit::Exit;
 use crate::explain::explain;
 use crate::{clip, say, target, verify};
 
 pub(crate) fn run(args: RunArgs) -> Result<Exit> {
-    let plan = target::plan(&args.plan)?;
-    let expected = target::expected(&args.expected)?;
-    let (mut launch, program) = target::launch(&args.target)?;
-    target::prepare()?;
+    let prepared = Prepared::new(&args.execution)?;
+    let Prepared { launch, plan, expected, .. } = &prepared;
     if args.verify {
-        return verify::verify(launch, &plan, &target::again(&args.plan, &args.target));
+        return verify::verify(launch.clone(), plan, &prepared.again());
     }
-    if let Some(path) = &args.clip {
-        clip::check(path, &plan)?;
-        target::isolate(&mut launch)?;
-    } else if expected.is_some() {
-        launch.stdout = Output::Capture;
-    }
-    let delivery = if args.clip.is_some() { Delivery::Schedule } else { Delivery::Nothing };
-    let execution = execute(&launch, &plan, delivery)?;
+    let is_kept = args.execution.clip.is_some();
+    let delivery = if is_kept { Delivery::Schedule } else { Delivery::Nothing };
+    let execution = execute(launch, plan, delivery)?;
     relay(&execution)?;
-    let mut again = target::again(&args.plan, &args.target);
-    if let Some(path) = &args.clip {
+    let again = prepared.keep(&execution)?;
+    tell(&execution, None, expected.as_ref(), &again)
+}
+
+/// All that one execution needs.
+pub(crate) struct Prepared<'a> {
+    args: &'a ExecutionArgs,
+    program: Program,
+    pub(crate) launch: Launch,
+    pub(crate) plan: Plan,
+    pub(crate) expected: Option<Expected>,
+}
+
+impl<'a> Prepared<'a> {
+    pub(crate) fn new(args: &'a ExecutionArgs) -> Result<Self> {
+        let plan = target::plan(&args.plan)?;
+        let expected = target::expected(&args.expected)?;
+        let (mut launch, program) = target::launch(&args.target)?;
+        target::prepare()?;
+        if let Some(path) = &args.clip {
+            clip::check(path, &plan)?;
+            target::isolate(&mut launch)?;
+        } else if expected.is_some() {
+            launch.stdout = Output::Capture;
+        }
+        Ok(Self { args, program, launch, plan, expected })
+    }
+
+    fn again(&self) -> String {
+        target::again(&self.args.plan, &self.args.target)
+    }
+
+    /// Keeps an execution if that is wanted; the command that shows it again.
+    pub(crate) fn keep(&self, execution: &Execution) -> Result<String> {
+        let Some(path) = &self.args.clip else { return Ok(self.again()) };
         let kept = Kept {
-            target: &args.target,
-            expected: &args.expected,
-            program: &program,
-            launch: &launch,
-            plan: &plan,
-            execution: &execution,
+            target: &self.args.target,
+            expected: &self.args.expected,
+            program: &self.program,
+            launch: &self.launch,
+            plan: &self.plan,
+            execution,
             anomaly: None,
         };
-        again = clip::keep(path, &kept, &expected.clone().unwrap_or_default())?.unwrap_or(again);
+        let expected = self.expected.clone().unwrap_or_default();
+        Ok(clip::keep(path, &kept, &expected)?.unwrap_or_else(|| self.again()))
     }
-    tell(&execution, None, expected.as_ref(), &again)
 }
 
 /// Prints what the target printed, if it was captured.
@@ -131,7 +158,7 @@ const SIGINT: i32 = 2;
 const SIGABRT: i32 = 6;
 
 /// Refuses what only works when one thread runs at a time.
-pub(crate) fn needs_control(option: &str, plan: &raddle_trial::Plan) -> Result<()> {
+pub(crate) fn needs_control(option: &str, plan: &Plan) -> Result<()> {
     if plan.policy().is_none() {
         bail!("{option} needs threads under control; leave out --policy free");
     }

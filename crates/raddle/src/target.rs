@@ -12,7 +12,7 @@ use raddle_trial::unpack::Soname;
 use raddle_trial::verdict::Expected;
 use raddle_trial::{Input, Launch, Order, Output, Plan, compile};
 
-use crate::args::{ExpectedArgs, PlanArgs, TargetArgs};
+use crate::args::{ExpectedArgs, InputArgs, PlanArgs, TargetArgs};
 use crate::{runtime, shell};
 
 /// The target that was typed, compiled if need be, and found fit.
@@ -21,55 +21,34 @@ pub(crate) fn launch(args: &TargetArgs) -> Result<(Launch, Program)> {
         bail!("no program to run; name it after `--`, as in: raddle run -- ./program argument");
     };
     let program = program(Path::new(name), None)?;
-    let mut arguments = args.command.clone();
-    arguments[0] = name_of(&program, Path::new(name));
-    let launch = Launch {
-        program: program.path.clone(),
-        arguments,
-        directory: None,
-        environment: args
-            .env
-            .iter()
-            .map(|(name, value)| (name.into(), Some(value.into())))
-            .collect(),
-        stdin: match &args.stdin {
-            Some(path) => {
-                let bytes = std::fs::read(path);
-                Input::Bytes(bytes.with_context(|| format!("cannot read {}", path.display()))?)
-            }
-            None => Input::Inherit,
-        },
-        stdout: Output::Inherit,
-        stderr: Output::Inherit,
-        timeout: timeout(args.timeout.unwrap_or(TIMEOUT)),
-        runtime: runtime::file(program.soname)?,
-    };
+    let mut launch = plain(args, program.path.clone())?;
+    launch.arguments[0] = name_of(&program, Path::new(name));
+    launch.runtime = runtime::file(program.soname)?;
     Ok((launch, program))
 }
 
 /// The target that was typed, as it is: nothing of raddle goes into it.
 pub(crate) fn plain(args: &TargetArgs, program: PathBuf) -> Result<Launch> {
+    let InputArgs { stdin, env } = &args.input;
     Ok(Launch {
+        program,
         arguments: args.command.clone(),
         directory: None,
-        environment: args
-            .env
-            .iter()
-            .map(|(name, value)| (name.into(), Some(value.into())))
-            .collect(),
-        stdin: match &args.stdin {
-            Some(path) => {
-                let bytes = std::fs::read(path);
-                Input::Bytes(bytes.with_context(|| format!("cannot read {}", path.display()))?)
-            }
+        environment: env.iter().map(|(name, value)| (name.into(), Some(value.into()))).collect(),
+        stdin: match stdin {
+            Some(path) => Input::Bytes(read(path)?),
             None => Input::Inherit,
         },
         stdout: Output::Inherit,
         stderr: Output::Inherit,
         timeout: timeout(args.timeout.unwrap_or(TIMEOUT)),
         runtime: PathBuf::new(),
-        program,
     })
+}
+
+/// A file that was typed.
+fn read(path: &PathBuf) -> Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// The program that a name means; a source file is compiled, in `directory` if not here.
@@ -127,8 +106,8 @@ pub(crate) fn isolate(launch: &mut Launch) -> Result<()> {
 /// For many runs: a backtrace takes a Rust program longer than all that it does before.
 pub(crate) fn without_backtraces(args: &mut TargetArgs) {
     const BACKTRACE: &str = "RUST_BACKTRACE";
-    if !args.env.iter().any(|(name, _)| name == BACKTRACE) {
-        args.env.push((BACKTRACE.into(), "0".into()));
+    if !args.input.env.iter().any(|(name, _)| name == BACKTRACE) {
+        args.input.env.push((BACKTRACE.into(), "0".into()));
     }
 }
 
@@ -172,9 +151,6 @@ const EXPECT_STEPS: u64 = 0;
 
 /// What was typed about what makes a run pass; none if nothing was.
 pub(crate) fn expected(args: &ExpectedArgs) -> Result<Option<Expected>> {
-    let read = |path: &PathBuf| {
-        std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
-    };
     let expected = Expected {
         status: args.expect_exit,
         stdout: args.expect_stdout.as_ref().map(read).transpose()?,
@@ -198,10 +174,10 @@ pub(crate) fn again(plan: &PlanArgs, target: &TargetArgs) -> String {
     if let Some(delay) = plan.delay {
         option("delay", format!("{}:{}", delay.probability, delay.us_max));
     }
-    if let Some(path) = &target.stdin {
+    if let Some(path) = &target.input.stdin {
         option("stdin", shell::word(path));
     }
-    for (name, value) in &target.env {
+    for (name, value) in &target.input.env {
         option("env", shell::word(format!("{name}={value}")));
     }
     for (option, given) in

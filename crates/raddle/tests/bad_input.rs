@@ -1,59 +1,24 @@
 //! What raddle says to those who use it in a wrong way: one sentence, and the right exit code.
 
+mod place;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Command;
 
-use tempfile::TempDir;
+use place::{MISUSE, Place, UNJUDGED, check_sentence};
 
-/// Wrong use.
-const MISUSE: i32 = 2;
-/// The run cannot be judged.
-const UNJUDGED: i32 = 125;
-
-/// A directory to make a mess in, and to call raddle from.
-struct Place {
-    directory: TempDir,
-}
-
-impl Place {
-    fn new() -> Self {
-        Self { directory: TempDir::new().expect("a directory") }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.path(name);
-        fs::write(&path, bytes).expect("a file");
-        path
-    }
-
-    fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
-        command.args(line.split_whitespace()).current_dir(self.directory.path());
-        command
-    }
-
-    fn raddle(&self, line: &str) -> Output {
-        self.command(line).output().expect("raddle")
-    }
-
-    /// Compiles a program that does nothing wrong.
-    fn compile(&self, compiler: &str, flags: &[&str]) {
-        let source = self.file("program.c", PROGRAM);
-        let status = Command::new(compiler)
-            .args(flags)
-            .args(["-g", "-pthread", "-o"])
-            .arg(self.path("program"))
-            .arg(source)
-            .status()
-            .expect("a compiler");
-        assert!(status.success());
-    }
+/// Compiles a program that does nothing wrong.
+fn compile(place: &Place, compiler: &str, flags: &[&str]) {
+    let source = place.file("program.c", PROGRAM);
+    let status = Command::new(compiler)
+        .args(flags)
+        .args(["-g", "-pthread", "-o"])
+        .arg(place.path("program"))
+        .arg(source)
+        .status()
+        .expect("a compiler");
+    assert!(status.success());
 }
 
 const PROGRAM: &str = "
@@ -67,43 +32,32 @@ const PROGRAM: &str = "
         return 0;
     }";
 
-/// Raddle says what is wrong in one line, exits with `code`, and prints nothing else.
-#[track_caller]
-fn check(output: &Output, code: i32, words: &str) {
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{stderr}");
-    assert!(stderr.contains(words), "«{words}» is not in: {stderr}");
-    assert!(!stderr.contains("panicked"), "{stderr}");
-    assert_eq!(stderr.trim_end().lines().count(), 1, "{stderr}");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
-}
-
 #[test]
 fn no_program() {
     let place = Place::new();
-    check(&place.raddle("run"), MISUSE, "no program to run");
-    check(&place.raddle("run --"), MISUSE, "no program to run");
-    check(&place.raddle("record -o trace"), MISUSE, "no program to run");
+    check_sentence(&place.raddle("run"), MISUSE, "no program to run");
+    check_sentence(&place.raddle("run --"), MISUSE, "no program to run");
+    check_sentence(&place.raddle("record -o trace"), MISUSE, "no program to run");
 }
 
 #[test]
 fn a_program_that_is_not_there() {
     let place = Place::new();
-    check(&place.raddle("run -- ./missing"), MISUSE, "there is no program ./missing");
-    check(&place.raddle("run -- missing-everywhere"), MISUSE, "in PATH");
-    check(&place.raddle("run -- ./missing.c"), MISUSE, "there is no program ./missing.c");
+    check_sentence(&place.raddle("run -- ./missing"), MISUSE, "there is no program ./missing");
+    check_sentence(&place.raddle("run -- missing-everywhere"), MISUSE, "in PATH");
+    check_sentence(&place.raddle("run -- ./missing.c"), MISUSE, "there is no program ./missing.c");
 }
 
 #[test]
 fn a_directory() {
-    check(&Place::new().raddle("run -- /usr"), MISUSE, "is a directory");
+    check_sentence(&Place::new().raddle("run -- /usr"), MISUSE, "is a directory");
 }
 
 #[test]
 fn not_executable() {
     let place = Place::new();
     place.file("program", "text");
-    check(&place.raddle("run -- ./program"), MISUSE, "is not executable");
+    check_sentence(&place.raddle("run -- ./program"), MISUSE, "is not executable");
 }
 
 #[test]
@@ -112,36 +66,40 @@ fn neither_elf_nor_script() {
     for bytes in ["text", "", "\x7fEL"] {
         let path = place.file("program", bytes);
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("own");
-        check(&place.raddle("run -- ./program"), MISUSE, "neither an ELF executable nor a script");
+        check_sentence(
+            &place.raddle("run -- ./program"),
+            MISUSE,
+            "neither an ELF executable nor a script",
+        );
     }
 }
 
 #[test]
 fn an_elf_file_of_another_machine() {
     let place = Place::new();
-    place.compile("gcc", &["-fsanitize=thread"]);
+    compile(&place, "gcc", &["-fsanitize=thread"]);
     let mut bytes = fs::read(place.path("program")).expect("readable");
     // e_machine: 183 is AArch64.
     bytes[18] = 183;
     fs::write(place.path("program"), &bytes).expect("writable");
-    check(&place.raddle("run -- ./program"), MISUSE, "not a program for x86-64");
+    check_sentence(&place.raddle("run -- ./program"), MISUSE, "not a program for x86-64");
     // Cut off within its header.
     fs::write(place.path("program"), &bytes[..20]).expect("writable");
-    check(&place.raddle("run -- ./program"), MISUSE, "not a program for x86-64");
+    check_sentence(&place.raddle("run -- ./program"), MISUSE, "not a program for x86-64");
 }
 
 #[test]
 fn a_static_program() {
     let place = Place::new();
-    place.compile("gcc", &["-static"]);
-    check(&place.raddle("run -- ./program"), MISUSE, "linked statically");
+    compile(&place, "gcc", &["-static"]);
+    check_sentence(&place.raddle("run -- ./program"), MISUSE, "linked statically");
 }
 
 #[test]
 fn an_uninstrumented_program() {
     let place = Place::new();
-    place.compile("gcc", &[]);
-    check(&place.raddle("run -- ./program"), MISUSE, "gcc -g -fsanitize=thread");
+    compile(&place, "gcc", &[]);
+    check_sentence(&place.raddle("run -- ./program"), MISUSE, "gcc -g -fsanitize=thread");
 }
 
 #[test]
@@ -150,8 +108,12 @@ fn a_program_with_clangs_own_runtime() {
         return;
     }
     let place = Place::new();
-    place.compile("clang", &["-fsanitize=thread"]);
-    check(&place.raddle("run -- ./program"), MISUSE, "clang's own ThreadSanitizer runtime");
+    compile(&place, "clang", &["-fsanitize=thread"]);
+    check_sentence(
+        &place.raddle("run -- ./program"),
+        MISUSE,
+        "clang's own ThreadSanitizer runtime",
+    );
 }
 
 #[test]
@@ -170,7 +132,7 @@ fn no_compiler() {
     let place = Place::new();
     place.file("fine.c", PROGRAM);
     let output = place.command("run -- fine.c").env("CC", "no-such-cc").output().expect("raddle");
-    check(&output, MISUSE, "cannot start the compiler no-such-cc");
+    check_sentence(&output, MISUSE, "cannot start the compiler no-such-cc");
 }
 
 #[test]
@@ -194,25 +156,25 @@ fn options_that_are_no_numbers() {
 #[test]
 fn options_that_do_not_go_together() {
     let place = Place::new();
-    check(&place.raddle("run --delay 0.1:5 -- ./program"), MISUSE, "add --policy free");
-    check(&place.raddle("run --depth 2 -- ./program"), MISUSE, "add --policy pct");
-    check(&place.raddle("run --policy follow -- ./program"), MISUSE, "raddle replay");
+    check_sentence(&place.raddle("run --delay 0.1:5 -- ./program"), MISUSE, "add --policy free");
+    check_sentence(&place.raddle("run --depth 2 -- ./program"), MISUSE, "add --policy pct");
+    check_sentence(&place.raddle("run --policy follow -- ./program"), MISUSE, "raddle replay");
 }
 
 #[test]
 fn a_trace_that_cannot_be_read() {
     let place = Place::new();
-    check(&place.raddle("trace stats missing"), MISUSE, "missing");
-    check(&place.raddle("trace stats /"), MISUSE, "not a regular file");
+    check_sentence(&place.raddle("trace stats missing"), MISUSE, "missing");
+    check_sentence(&place.raddle("trace stats /"), MISUSE, "not a regular file");
     place.file("foreign", "this is not a trace, but it is long enough to be one");
-    check(&place.raddle("trace stats foreign"), MISUSE, "is not a raddle trace");
+    check_sentence(&place.raddle("trace stats foreign"), MISUSE, "is not a raddle trace");
     place.file("empty", "");
-    check(&place.raddle("trace show empty"), MISUSE, "trace");
+    check_sentence(&place.raddle("trace show empty"), MISUSE, "trace");
 }
 
 /// Records a trace of the program.
 fn recorded(place: &Place) -> Vec<u8> {
-    place.compile("gcc", &["-fsanitize=thread"]);
+    compile(place, "gcc", &["-fsanitize=thread"]);
     let output = place.raddle("record -o trace -- ./program");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     fs::read(place.path("trace")).expect("a trace")
@@ -255,7 +217,7 @@ fn a_trace_of_a_newer_version() {
     let mut bytes = recorded(&place);
     bytes[8] = 200;
     place.file("newer", &bytes);
-    check(&place.raddle("trace stats newer"), MISUSE, "format version 200");
+    check_sentence(&place.raddle("trace stats newer"), MISUSE, "format version 200");
 }
 
 /// Needs a disk that is small, which a user may make only in a namespace; where that is
@@ -263,7 +225,7 @@ fn a_trace_of_a_newer_version() {
 #[test]
 fn a_full_disk() {
     let place = Place::new();
-    place.compile("gcc", &["-fsanitize=thread"]);
+    compile(&place, "gcc", &["-fsanitize=thread"]);
     fs::create_dir(place.path("small")).expect("room");
     let on_small_disk = |line: &str| {
         let script = format!(
@@ -282,24 +244,28 @@ fn a_full_disk() {
     if output.status.code() == Some(77) || stderr.contains("unshare") {
         return;
     }
-    check(&output, MISUSE, "No space left on device");
+    check_sentence(&output, MISUSE, "No space left on device");
     let output = on_small_disk("run --clip small/clip -- ./program").expect("as before");
-    check(&output, MISUSE, "No space left on device");
+    check_sentence(&output, MISUSE, "No space left on device");
 }
 
 #[test]
 fn a_directory_that_is_not_there() {
     let place = Place::new();
-    place.compile("gcc", &["-fsanitize=thread"]);
-    check(&place.raddle("record -o no/where -- ./program"), MISUSE, "no/where");
-    check(&place.raddle("run --clip no/where -- ./program"), MISUSE, "no/where");
-    check(&place.raddle("run --stdin nothing -- ./program"), MISUSE, "cannot read nothing");
+    compile(&place, "gcc", &["-fsanitize=thread"]);
+    check_sentence(&place.raddle("record -o no/where -- ./program"), MISUSE, "no/where");
+    check_sentence(&place.raddle("run --clip no/where -- ./program"), MISUSE, "no/where");
+    check_sentence(
+        &place.raddle("run --stdin nothing -- ./program"),
+        MISUSE,
+        "cannot read nothing",
+    );
 }
 
 #[test]
 fn no_room_for_the_runtime_library() {
     let place = Place::new();
-    place.compile("gcc", &["-fsanitize=thread"]);
+    compile(&place, "gcc", &["-fsanitize=thread"]);
     let output = place
         .command("run -- ./program")
         .env("XDG_CACHE_HOME", "/proc/none")
@@ -307,7 +273,7 @@ fn no_room_for_the_runtime_library() {
         .env("TMPDIR", "/proc/none")
         .output()
         .expect("raddle");
-    check(&output, MISUSE, "cannot unpack the runtime library");
+    check_sentence(&output, MISUSE, "cannot unpack the runtime library");
 }
 
 #[test]
@@ -318,7 +284,7 @@ fn a_failed_recording_leaves_an_older_trace_alone() {
     let script = fs::Permissions::from_mode(0o755);
     fs::set_permissions(place.path("script"), script).expect("own");
     let output = place.raddle("record -o trace -- ./script");
-    check(&output, UNJUDGED, "before its first instrumented function");
+    check_sentence(&output, UNJUDGED, "before its first instrumented function");
     assert_eq!(fs::read(place.path("trace")).expect("a trace"), before);
     assert!(!place.path("trace.unfinished").exists());
 }
@@ -326,21 +292,21 @@ fn a_failed_recording_leaves_an_older_trace_alone() {
 #[test]
 fn a_clip_that_cannot_be_read() {
     let place = Place::new();
-    check(&place.raddle("replay missing"), MISUSE, "missing");
+    check_sentence(&place.raddle("replay missing"), MISUSE, "missing");
     place.file("foreign", "{}");
-    check(&place.raddle("replay foreign"), MISUSE, "foreign");
+    check_sentence(&place.raddle("replay foreign"), MISUSE, "foreign");
     place.file("empty", "");
-    check(&place.raddle("replay empty"), MISUSE, "empty");
+    check_sentence(&place.raddle("replay empty"), MISUSE, "empty");
 }
 
 #[test]
 fn a_program_that_was_replaced_since_its_clip() {
     let place = Place::new();
-    place.compile("gcc", &["-fsanitize=thread"]);
+    compile(&place, "gcc", &["-fsanitize=thread"]);
     let output = place.raddle("run --clip clip -- ./program");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    place.compile("gcc", &["-fsanitize=thread", "-O2"]);
-    check(&place.raddle("replay clip"), MISUSE, "--any-build");
+    compile(&place, "gcc", &["-fsanitize=thread", "-O2"]);
+    check_sentence(&place.raddle("replay clip"), MISUSE, "--any-build");
     fs::remove_file(place.path("program")).expect("own");
-    check(&place.raddle("replay clip"), MISUSE, "there is no program");
+    check_sentence(&place.raddle("replay clip"), MISUSE, "there is no program");
 }

@@ -4,13 +4,12 @@
 //! By default those that take longer than some seconds are left out; `RADDLE_HUNT=all` hunts in
 //! all of them, `RADDLE_HUNT=deadlock` in those whose name holds that word.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod common;
+
+use std::process::Output;
 use std::time::{Duration, Instant};
 
+use common::{Source, json, raddle, said};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -54,80 +53,35 @@ const MAY_BE_BLAMED_BESIDE: [&str; 11] = [
 
 #[test]
 fn what_is_wrong_is_found_and_nothing_else() {
-    let programs = programs();
-    let next = AtomicUsize::new(0);
-    let wrong = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..WORKERS {
-            scope.spawn(|| {
-                while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let start = Instant::now();
-                    let result = check(program);
-                    eprintln!("{:5.1} s  {}", start.elapsed().as_secs_f64(), program.name);
-                    if let Err(why) = result {
-                        let text = format!("{}: {why}", program.name);
-                        wrong.lock().expect("no panic").push(text);
-                    }
-                }
-            });
-        }
-    });
-    let wrong = wrong.into_inner().expect("no panic");
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), programs.len(), wrong.join("\n"));
+    let check = |program: &Program| check(program).err().into_iter().collect();
+    common::check_all(&programs(), WORKERS, |program| &program.source.name, check);
 }
 
 /// A program with what its first lines say.
 struct Program {
-    name: String,
-    path: PathBuf,
+    source: Source,
     fails: bool,
     guilty: Vec<u64>,
     arguments: Vec<String>,
 }
 
 fn programs() -> Vec<Program> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hunt");
     let wanted = std::env::var("RADDLE_HUNT").ok();
-    let mut programs: Vec<_> = fs::read_dir(directory)
-        .expect("a directory")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension != "md"))
-        .map(|path| program(&path))
-        .filter(|program| match wanted.as_deref() {
-            Some("all") => true,
-            Some(word) => program.name.contains(word),
-            None => !SLOW.contains(&&program.name[..]),
-        })
-        .collect();
-    programs.sort_by(|one, two| one.name.cmp(&two.name));
-    assert!(!programs.is_empty(), "no such program");
-    programs
+    let is_wanted = |source: &Source| match wanted.as_deref() {
+        Some("all") => true,
+        Some(word) => source.name.contains(word),
+        None => !SLOW.contains(&&source.name[..]),
+    };
+    common::sources("hunt").into_iter().filter(is_wanted).map(program).collect()
 }
 
-fn program(path: &Path) -> Program {
-    let text = fs::read_to_string(path).expect("a program");
-    let directive = |name: &str| {
-        let start = format!("// {name}: ");
-        text.lines().find_map(|line| line.strip_prefix(&start)).map(str::to_owned)
-    };
-    let guilty = (1..).zip(text.lines().map(str::trim_end)).filter_map(|(number, line)| {
-        (line.ends_with("/* guilty */") || line.ends_with("// guilty")).then_some(number)
-    });
-    let guilty: Vec<u64> = guilty.collect();
-    let fails = directive("Hunt").expect("a directive") == "fails";
-    if fails {
-        let n = directive("Guilty").expect("a directive");
-        let n = n.split(' ').next().and_then(|n| n.parse().ok());
-        assert_eq!(n, Some(guilty.len()), "guilty lines of {}", path.display());
-    }
+fn program(source: Source) -> Program {
+    let fails = source.directive("Hunt").expect("a directive") == "fails";
     Program {
-        name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        path: path.to_owned(),
+        guilty: if fails { source.guilty() } else { Vec::new() },
+        arguments: source.words("Args"),
         fails,
-        guilty,
-        arguments: directive("Args").map_or(Vec::new(), |arguments| {
-            arguments.split_whitespace().map(str::to_owned).collect()
-        }),
+        source,
     }
 }
 
@@ -136,7 +90,10 @@ fn check(program: &Program) -> Result<(), String> {
     let directory = TempDir::new().expect("a directory");
     let start = Instant::now();
     let mut command = raddle(directory.path());
-    command.args(["hunt", "--json", "-o", "found"]).arg(&program.path).args(&program.arguments);
+    command
+        .args(["hunt", "--json", "-o", "found"])
+        .arg(&program.source.path)
+        .args(&program.arguments);
     let output = command.output().expect("raddle");
     let seconds = start.elapsed();
     let findings = findings(&output)?;
@@ -161,7 +118,7 @@ fn check(program: &Program) -> Result<(), String> {
     let lines: Vec<_> = first["accesses"].as_array().into_iter().flatten().collect();
     let lines: Vec<_> = lines.iter().filter_map(|access| access["line"].as_u64()).collect();
     let is_guilty = |line: &u64| program.guilty.contains(line);
-    let name = &&program.name[..];
+    let name = &&program.source.name[..];
     let blamed = match MAY_BE_BLAMED_BESIDE.contains(name) {
         true => lines.iter().any(is_guilty),
         false => !lines.is_empty() && lines.iter().all(is_guilty),
@@ -172,8 +129,7 @@ fn check(program: &Program) -> Result<(), String> {
     let clip = first["clip"].as_str().ok_or("the first finding has no clip")?;
     let mut replay = raddle(directory.path());
     let output = replay.args(["replay", "--times", "20", "--json", clip]).output().expect("raddle");
-    let answer: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("replay: {error}: {}", said(&output)))?;
+    let answer = json(&output).map_err(|why| format!("replay: {why}"))?;
     if answer["reproduced"] == 20 && output.status.code() == Some(0) {
         Ok(())
     } else {
@@ -183,18 +139,7 @@ fn check(program: &Program) -> Result<(), String> {
 
 /// The findings that fail.
 fn findings(output: &Output) -> Result<Vec<Value>, String> {
-    let answer: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("{error}: {}", said(output)))?;
+    let answer = json(output)?;
     let findings = answer["findings"].as_array().ok_or("no findings in the answer")?;
     Ok(findings.iter().filter(|finding| finding["verdict"] == "failing").cloned().collect())
-}
-
-fn raddle(directory: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
-    command.current_dir(directory);
-    command
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).trim().to_owned()
 }

@@ -1,61 +1,21 @@
 //! Hunts that cannot come to much: a sentence that says why, the right exit code, and no wait.
 
-use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output};
+mod place;
 
-use tempfile::TempDir;
+use std::process::Output;
 
-/// Nothing was found.
-const CLEAN: i32 = 0;
-/// Something was found.
-const FOUND: i32 = 1;
-/// Wrong use.
-const MISUSE: i32 = 2;
-/// The program cannot be judged.
-const UNJUDGED: i32 = 125;
+use place::{CLEAN, FOUND, MISUSE, Place, UNJUDGED, check, check_sentence};
+
+/// A hunt in a program.
+fn hunt(place: &Place, options: &str) -> Output {
+    place.raddle(&format!("hunt {options} program.c"))
+}
 
 /// A directory with a program in it.
-struct Place {
-    directory: TempDir,
-}
-
-impl Place {
-    fn new(program: &str) -> Self {
-        let place = Self { directory: TempDir::new().expect("a directory") };
-        place.file("program.c", program);
-        place
-    }
-
-    fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.directory.path().join(name);
-        fs::write(&path, text).expect("a file");
-        path
-    }
-
-    fn hunt(&self, options: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
-        command.arg("hunt").args(options.split_whitespace()).arg("program.c");
-        command.current_dir(self.directory.path()).output().expect("raddle")
-    }
-}
-
-/// Raddle exits with `code` and says `words`.
-#[track_caller]
-fn check(output: &Output, code: i32, words: &str) {
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{stderr}");
-    assert!(stderr.contains(words), "«{words}» is not in: {stderr}");
-    assert!(!stderr.contains("panicked"), "{stderr}");
-}
-
-/// The same, in one line and nothing else.
-#[track_caller]
-fn check_sentence(output: &Output, code: i32, words: &str) {
-    check(output, code, words);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(stderr.trim_end().lines().count(), 1, "{stderr}");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+fn holding(program: &str) -> Place {
+    let place = Place::new();
+    place.file("program.c", program);
+    place
 }
 
 /// Two threads that write the same, with `body` behind.
@@ -79,24 +39,24 @@ fn two_threads(body: &str) -> String {
 
 #[test]
 fn a_program_that_always_fails() {
-    let place = Place::new(&two_threads("assert(shared == 2);"));
+    let place = holding(&two_threads("assert(shared == 2);"));
     let words = "failed under every order that was tried";
-    check(&place.hunt(""), FOUND, words);
+    check(&hunt(&place, ""), FOUND, words);
 }
 
 #[test]
 fn a_program_that_never_ends() {
-    let place = Place::new(&two_threads("for (volatile int i = 0;; i++) { }"));
-    let output = place.hunt("--timeout 1 --time 20");
+    let place = holding(&two_threads("for (volatile int i = 0;; i++) { }"));
+    let output = hunt(&place, "--timeout 1 --time 20");
     check(&output, UNJUDGED, "did not end within 1 seconds");
 }
 
 #[test]
 fn a_program_of_one_thread() {
-    let place = Place::new("int main(void) { return 0; }");
-    check_sentence(&place.hunt(""), CLEAN, "only one thread ran");
-    let place = Place::new("int main(void) { return 3; }");
-    check(&place.hunt(""), FOUND, "only one thread ran");
+    let place = holding("int main(void) { return 0; }");
+    check_sentence(&hunt(&place, ""), CLEAN, "only one thread ran");
+    let place = holding("int main(void) { return 3; }");
+    check(&hunt(&place, ""), FOUND, "only one thread ran");
 }
 
 #[test]
@@ -110,7 +70,7 @@ fn a_program_that_shares_nothing() {
             pthread_join(thread, 0);
             return 0;
         }";
-    check_sentence(&Place::new(program).hunt(""), CLEAN, "share no memory that is written");
+    check_sentence(&hunt(&holding(program), ""), CLEAN, "share no memory that is written");
 }
 
 #[test]
@@ -123,45 +83,45 @@ fn a_program_that_does_something_else_each_time() {
         long n = ftell(file);
         fclose(file);
         for (long i = 0; i < n; i++) shared++;"#;
-    let place = Place::new(&two_threads(body));
-    let output = place.hunt("--time 10");
+    let place = holding(&two_threads(body));
+    let output = hunt(&place, "--time 10");
     check(&output, UNJUDGED, "does not repeat under the same order");
 }
 
 #[test]
 fn an_oracle_that_is_no_command() {
-    let place = Place::new(&two_threads(""));
-    let output = place.hunt("--oracle /nonexistent/command");
+    let place = holding(&two_threads(""));
+    let output = hunt(&place, "--oracle /nonexistent/command");
     check(&output, MISUSE, "the oracle `/nonexistent/command` is no command");
     place.file("oracle", "exit 0");
-    let output = place.hunt("--oracle ./oracle");
+    let output = hunt(&place, "--oracle ./oracle");
     check(&output, MISUSE, "the oracle `./oracle` cannot be executed");
 }
 
 #[test]
 fn patterns_with_a_mistake() {
-    let place = Place::new(&two_threads(""));
+    let place = holding(&two_threads(""));
     place.file("patterns", "# mine\nmine atomicity R1x W2x Q1x\n");
-    let output = place.hunt("--patterns patterns");
+    let output = hunt(&place, "--patterns patterns");
     check_sentence(&output, MISUSE, "patterns: line 2: `Q1x` is not an event");
-    let output = place.hunt("--patterns missing");
+    let output = hunt(&place, "--patterns missing");
     check_sentence(&output, MISUSE, "cannot read missing");
 }
 
 #[test]
 fn no_runs() {
-    check_sentence(&Place::new(&two_threads("")).hunt("--runs 0"), MISUSE, "from 1 on is needed");
+    check_sentence(&hunt(&holding(&two_threads("")), "--runs 0"), MISUSE, "from 1 on is needed");
 }
 
 #[test]
 fn one_run() {
-    check(&Place::new(&two_threads("")).hunt("--runs 1"), CLEAN, "nothing failed");
+    check(&hunt(&holding(&two_threads("")), "--runs 1"), CLEAN, "nothing failed");
 }
 
 #[test]
 fn a_directory_that_cannot_be_made() {
-    let place = Place::new(&two_threads(""));
+    let place = holding(&two_threads(""));
     place.file("file", "");
-    let output = place.hunt("-o file/found");
+    let output = hunt(&place, "-o file/found");
     check_sentence(&output, MISUSE, "cannot make the directory file/found");
 }

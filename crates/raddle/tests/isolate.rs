@@ -3,11 +3,14 @@
 //!
 //! `RADDLE_ISOLATE=overflow` isolates those programs whose name holds that word.
 
+mod common;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use common::{Source, json, said};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -16,69 +19,33 @@ const SECONDS_MAX: u64 = 40;
 
 #[test]
 fn failures_are_isolated_to_the_guilty_lines() {
-    let programs = programs();
-    let mut wrong = Vec::new();
-    for program in &programs {
-        let start = Instant::now();
-        let result = check(program);
-        eprintln!("{:5.1} s  {}", start.elapsed().as_secs_f64(), program.name);
-        if let Err(why) = result {
-            wrong.push(format!("{}: {why}", program.name));
-        }
-    }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), programs.len(), wrong.join("\n"));
+    let wanted = std::env::var("RADDLE_ISOLATE").unwrap_or_default();
+    let sources = common::sources("isolate").into_iter();
+    let programs: Vec<Program> =
+        sources.filter(|source| source.name.contains(&wanted)).map(program).collect();
+    let check = |program: &Program| check(program).err().into_iter().collect();
+    common::check_all(&programs, 1, |program| &program.source.name, check);
 }
 
 /// A program with what its first lines say.
 struct Program {
-    name: String,
-    path: PathBuf,
+    source: Source,
     /// Without anything of raddle in it, compiled with these options.
     plain: Option<Vec<String>>,
     causes: Vec<String>,
     /// As in Table II; any number where none is given.
-    executions: Option<Vec<Option<u64>>>,
+    executions: Vec<Option<u64>>,
     guilty: Vec<u64>,
 }
 
-fn programs() -> Vec<Program> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/isolate");
-    let wanted = std::env::var("RADDLE_ISOLATE").unwrap_or_default();
-    let mut programs: Vec<_> = fs::read_dir(directory)
-        .expect("a directory")
-        .map(|entry| program(&entry.expect("an entry").path()))
-        .filter(|program| program.name.contains(&wanted))
-        .collect();
-    programs.sort_by(|one, two| one.name.cmp(&two.name));
-    assert!(!programs.is_empty(), "no such program");
-    programs
-}
-
-fn program(path: &Path) -> Program {
-    let text = fs::read_to_string(path).expect("a program");
-    let directive = |name: &str| {
-        let start = format!("// {name}: ");
-        text.lines().find_map(|line| line.strip_prefix(&start)).map(str::to_owned)
-    };
-    let words = |text: String| {
-        text.split([' ', ',']).filter(|w| !w.is_empty()).map(str::to_owned).collect::<Vec<_>>()
-    };
-    let guilty: Vec<u64> = (1..)
-        .zip(text.lines())
-        .filter_map(|(number, line)| line.trim_end().ends_with("/* guilty */").then_some(number))
-        .collect();
-    let n = directive("Guilty").expect("a directive");
-    let n = n.split(' ').next().and_then(|n| n.parse().ok());
-    assert_eq!(n, Some(guilty.len()), "guilty lines of {}", path.display());
-    let is_plain = directive("Isolate").expect("a directive") == "plain";
+fn program(source: Source) -> Program {
+    let is_plain = source.directive("Isolate").expect("a directive") == "plain";
     Program {
-        name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        path: path.to_owned(),
-        plain: is_plain.then(|| directive("Build").map_or_else(Vec::new, words)),
-        causes: words(directive("Cause").expect("a directive")),
-        executions: directive("Executions")
-            .map(|text| words(text).iter().map(|word| word.parse().ok()).collect()),
-        guilty,
+        plain: is_plain.then(|| source.words("Build")),
+        causes: source.words("Cause"),
+        executions: source.words("Executions").iter().map(|word| word.parse().ok()).collect(),
+        guilty: source.guilty(),
+        source,
     }
 }
 
@@ -87,11 +54,11 @@ fn check(program: &Program) -> Result<(), String> {
     let mut isolate = raddle(directory.path());
     isolate.args(["isolate", "--json"]);
     if let Some(options) = &program.plain {
-        compile(directory.path(), &program.path, options);
+        compile(directory.path(), &program.source.path, options);
         isolate.args(["--", "./target"]);
     } else {
         let mut run = raddle(directory.path());
-        run.args(["run", "--policy", "rr", "--clip", "it.clip"]).arg(&program.path);
+        run.args(["run", "--policy", "rr", "--clip", "it.clip"]).arg(&program.source.path);
         let output = run.output().expect("raddle");
         if !directory.path().join("it.clip").exists() {
             return Err(format!("no clip: {}", said(&output)));
@@ -103,8 +70,7 @@ fn check(program: &Program) -> Result<(), String> {
     if start.elapsed() > Duration::from_secs(SECONDS_MAX) {
         return Err(format!("took {} s", start.elapsed().as_secs()));
     }
-    let answer: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("{error}: {}", said(&output)))?;
+    let answer = json(&output)?;
     if output.status.code() != Some(1) {
         return Err(format!("exit code {:?}: {answer}", output.status.code()));
     }
@@ -118,16 +84,11 @@ fn check(program: &Program) -> Result<(), String> {
     if lines.is_empty() || !lines.iter().all(|line| program.guilty.contains(line)) {
         return Err(format!("blames lines {lines:?}, guilty are {:?}", program.guilty));
     }
-    if let Some(expected) = &program.executions {
-        let names = ["original", "suppression", "race", "violation"];
-        for (name, expected) in names.iter().zip(expected) {
-            let n = answer["executions"][name].as_u64();
-            if expected.is_some() && n != *expected {
-                return Err(format!(
-                    "executions {}, not {expected:?} {name}",
-                    answer["executions"]
-                ));
-            }
+    let names = ["original", "suppression", "race", "violation"];
+    for (name, expected) in names.iter().zip(&program.executions) {
+        let n = answer["executions"][name].as_u64();
+        if expected.is_some() && n != *expected {
+            return Err(format!("executions {}, not {expected:?} {name}", answer["executions"]));
         }
     }
     Ok(())
@@ -174,7 +135,7 @@ fn a_clip_of_another_build_is_refused() {
 #[test]
 fn a_clip_that_no_longer_replays_cannot_be_judged() {
     let directory = TempDir::new().expect("a directory");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/isolate/pointer_cleared.c");
+    let source = common::path("isolate/pointer_cleared.c");
     let mut run = raddle(directory.path());
     run.args(["run", "--policy", "rr", "--clip", "it.clip"]).arg(source).output().expect("raddle");
     let path = directory.path().join("it.clip");
@@ -219,7 +180,7 @@ fn a_failure_without_a_location_is_said_to_be_one() {
     let mut isolate = raddle(directory.path());
     let output = isolate.args(["isolate", "--json", "--", "./target"]).output().expect("raddle");
     assert_eq!(output.status.code(), Some(125), "{}", said(&output));
-    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let answer = json(&output).expect("JSON");
     assert_eq!(answer["cause"], Value::Null);
     assert_eq!(answer["chain"][0]["access"]["line"], 2);
     assert!(said(&output).contains("uses no memory"), "{}", said(&output));
@@ -233,14 +194,10 @@ fn compile(directory: &Path, source: &Path, options: &[String]) {
 }
 
 fn raddle(directory: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
+    let mut command = common::raddle(directory);
     // A cache of its own: others clear theirs as they like.
-    command.current_dir(directory).stdin(Stdio::null()).env("XDG_CACHE_HOME", directory);
+    command.env("XDG_CACHE_HOME", directory);
     command
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).trim().to_owned()
 }
 
 /// Runs its arguments without the right to trace.

@@ -8,8 +8,11 @@ use std::process::{Command, Output};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use common::{Source, said};
 use serde_json::Value;
 use tempfile::TempDir;
+
+mod common;
 
 /// Programs at the same time.
 const WORKERS: usize = 2;
@@ -50,14 +53,9 @@ struct Program {
 }
 
 fn programs() -> Vec<Program> {
-    let mut programs: Vec<_> = fs::read_dir(directory())
-        .expect("a directory")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
-        .map(|path| program(&path))
-        .filter(|program| program.procedure.is_some() || !program.patterns.is_empty())
-        .collect();
-    programs.sort_by(|one, two| one.name.cmp(&two.name));
+    let says = |program: &Program| program.procedure.is_some() || !program.patterns.is_empty();
+    let sources = common::sources("localize").into_iter();
+    let programs: Vec<_> = sources.map(program).filter(says).collect();
     assert!(programs.len() >= 20, "{} programs", programs.len());
     programs
 }
@@ -66,17 +64,9 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/localize")
 }
 
-fn program(path: &Path) -> Program {
-    let text = fs::read_to_string(path).expect("a program");
-    let directive = |name: &str| {
-        let start = format!("// {name}: ");
-        text.lines().find_map(|line| line.strip_prefix(&start)).map(str::to_owned)
-    };
-    let marked = |mark: &str| -> Lines {
-        let mark = format!("/* {mark} */");
-        let lines = (1..).zip(text.lines());
-        lines.filter(|(_, line)| line.contains(&mark)).map(|(number, _)| number).collect()
-    };
+fn program(source: Source) -> Program {
+    let directive = |name| source.directive(name).map(str::to_owned);
+    let marked = |mark: &str| -> Lines { source.marked(mark).into_iter().collect() };
     let number = |name| directive(name).and_then(|n| n.parse().ok()).unwrap_or(1);
     let (n_groups, n_pairs): (usize, usize) = (number("Groups"), number("Pairs"));
     let pair =
@@ -94,7 +84,7 @@ fn program(path: &Path) -> Program {
         _ => marked(&format!("falcon {at}")),
     };
     Program {
-        name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        name: source.name.clone(),
         procedure: directive("Localize"),
         pairs,
         patterns: (1..).zip(patterns).map(|(at, name)| (name.to_owned(), falcon(at))).collect(),
@@ -151,24 +141,20 @@ fn is_in(pattern: &Value, lines: &Lines) -> bool {
 fn localize(program: &Program, options: &[&str]) -> Value {
     let output = run(&program.name, options);
     assert_eq!(output.status.code(), Some(1), "{}: {}", program.name, said(&output));
-    serde_json::from_slice(&output.stdout).expect("JSON")
+    common::json(&output).expect("JSON")
 }
 
 fn run(name: &str, options: &[&str]) -> Output {
     let output = TempDir::new().expect("a directory");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
-    command.current_dir(output.path()).args(["localize", "--json"]).args(options);
+    let mut command = common::raddle(output.path());
+    command.args(["localize", "--json"]).args(options);
     command.arg(directory().join(name)).output().expect("raddle")
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).trim().to_owned()
 }
 
 /// The program that only the precise policy localizes.
 #[test]
 fn the_paper_s_windows_lose_a_read_behind_a_write() {
-    let program = program(&directory().join("falcon_precise.c"));
+    let program = program(Source::read(&directory().join("falcon_precise.c")));
     let (name, lines) = &program.patterns[0];
     let has = |policy| {
         let answer = localize(&program, &["--windows", policy]);

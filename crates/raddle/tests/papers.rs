@@ -3,9 +3,9 @@
 //! The programs are among those of `tests/hunt`. Of PECAN's figures the text that we have tells
 //! what they show and not their code, so the code is ours.
 
+mod common;
+
 use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::process::{Command, Output};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -21,16 +21,15 @@ struct Said {
 impl Said {
     fn of(program: &str) -> Self {
         let directory = TempDir::new().expect("a directory");
-        let path =
-            [env!("CARGO_MANIFEST_DIR"), "tests", "hunt", program].iter().collect::<PathBuf>();
-        let raddle = |arguments: &[&str]| -> Output {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
-            command.current_dir(directory.path()).args(arguments).output().expect("raddle")
+        let path = common::path("hunt").join(program);
+        let raddle = |arguments: &[&str]| {
+            common::raddle(directory.path()).args(arguments).output().expect("raddle")
         };
         let path = path.to_str().expect("a path in Unicode");
         raddle(&["record", "--policy", "rr", "-o", "t", path]);
-        let predicted = json(&raddle(&["predict", "--json", "t"]));
-        let hunt = json(&raddle(&["hunt", "--json", "-o", "found", path]));
+        let json = |arguments: &[&str]| common::json(&raddle(arguments)).expect("JSON");
+        let predicted = json(&["predict", "--json", "t"]);
+        let hunt = json(&["hunt", "--json", "-o", "found", path]);
         let anomalies = predicted["anomalies"].as_array().expect("anomalies");
         let predicted = anomalies.iter().map(|anomaly| (kind(anomaly), lines(anomaly))).collect();
         Self { predicted, hunt }
@@ -55,11 +54,6 @@ impl Said {
     }
 }
 
-fn json(output: &Output) -> Value {
-    let said = String::from_utf8_lossy(&output.stderr);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
-}
-
 fn text(value: &Value) -> String {
     value.as_str().expect("text").to_owned()
 }
@@ -75,8 +69,7 @@ fn lines(anomaly: &Value) -> Vec<u64> {
 
 /// The line of a program that holds this text.
 fn line(program: &str, text: &str) -> u64 {
-    let path = [env!("CARGO_MANIFEST_DIR"), "tests", "hunt", program].iter().collect::<PathBuf>();
-    let program = std::fs::read_to_string(path).expect("a program");
+    let program = std::fs::read_to_string(common::path("hunt").join(program)).expect("a program");
     (1..).zip(program.lines()).find(|(_, line)| line.contains(text)).expect("a line").0
 }
 

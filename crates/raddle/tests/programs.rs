@@ -5,6 +5,8 @@
 //! every outcome that a program must show; `RADDLE_PROGRAM=mutex` tries only the programs whose
 //! name holds that word.
 
+mod common;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use common::Source;
 use raddle_trace::control::Policy;
 use raddle_trace::event::Batch;
 use raddle_trace::file::WriteError;
@@ -50,7 +53,7 @@ fn rust_programs_behave_under_every_policy() {
 /// A program with what its first lines say.
 #[derive(Debug)]
 struct Program {
-    path: PathBuf,
+    source: Source,
     outcomes: BTreeSet<String>,
     must: Option<String>,
     flags: Vec<String>,
@@ -66,16 +69,8 @@ struct Program {
 }
 
 impl Program {
-    fn read(path: PathBuf) -> Self {
-        let text = fs::read_to_string(&path).expect("a program");
-        let said = |word: &str| {
-            text.lines()
-                .take_while(|line| line.starts_with("//"))
-                .find_map(|line| line.strip_prefix(&format!("// {word}: ")))
-        };
-        let words_of = |word: &str| {
-            said(word).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
-        };
+    fn new(source: Source) -> Self {
+        let said = |word: &str| source.directive(word);
         let number = |word: &str, otherwise: u64| {
             said(word).map_or(otherwise, |n| n.parse().expect("a number"))
         };
@@ -88,8 +83,8 @@ impl Program {
                 .map(|outcome| outcome.trim().to_owned())
                 .collect(),
             must: said("Must").map(str::to_owned),
-            flags: words_of("Flags"),
-            arguments: words_of("Args"),
+            flags: source.words("Flags"),
+            arguments: source.words("Args"),
             stdin: said("Stdin").unwrap_or_default().replace("\\n", "\n").into_bytes(),
             timeout: Duration::from_secs_f64(
                 said("Timeout").map_or(60.0, |seconds| seconds.parse().expect("seconds")),
@@ -99,26 +94,22 @@ impl Program {
             external: said("External").is_some(),
             free: said("Free").is_none(),
             departs: said("Follow").is_some(),
-            path,
+            source,
         }
     }
 
     fn name(&self) -> &str {
-        self.path.file_name().and_then(|name| name.to_str()).expect("a name")
+        &self.source.name
     }
 }
 
 fn programs(extension: &str) -> Vec<Program> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let wanted = std::env::var("RADDLE_PROGRAM").unwrap_or_default();
-    let mut paths: Vec<PathBuf> = fs::read_dir(directory)
-        .expect("the programs")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|found| found == extension))
-        .filter(|path| path.to_string_lossy().contains(&wanted))
-        .collect();
-    paths.sort();
-    paths.into_iter().map(Program::read).collect()
+    let is_wanted = |source: &Source| {
+        source.path.extension().is_some_and(|found| found == extension)
+            && source.name.contains(&wanted)
+    };
+    common::sources("programs").into_iter().filter(is_wanted).map(Program::new).collect()
 }
 
 /// Only one language at a time: each uses all processors.
@@ -309,8 +300,9 @@ fn run(launch: &Launch, plan: &Plan) -> (Execution, Digest) {
 fn launch(program: &Program) -> Launch {
     let runtime = unpack::unpack(LIBRARY, Soname::default()).expect("the runtime");
     let binary = if program.flags.is_empty() {
-        let language = compile::language(&program.path).expect("a language");
-        compile::compile(&program.path, language, &runtime, None).expect("a program that compiles")
+        let language = compile::language(&program.source.path).expect("a language");
+        compile::compile(&program.source.path, language, &runtime, None)
+            .expect("a program that compiles")
     } else {
         compile_with_flags(program)
     };
@@ -335,7 +327,7 @@ fn compile_with_flags(program: &Program) -> PathBuf {
     let binary = Path::new(env!("CARGO_TARGET_TMPDIR")).join(program.name()).with_extension("");
     let status = Command::new(env!("CARGO_BIN_EXE_raddle"))
         .args(["cc", "-g", "-O1", "-pthread", "-o"])
-        .args([&binary, &program.path])
+        .args([&binary, &program.source.path])
         .args(&program.flags)
         .status()
         .expect("raddle");

@@ -1,7 +1,9 @@
 //! A clip shows its failure every time, also on a machine that has other things to do.
 
+mod common;
+
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -40,7 +42,5 @@ fn while_busy<R>(body: impl FnOnce() -> R) -> R {
 }
 
 fn raddle(line: &str, directory: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
-    command.args(line.split_whitespace()).current_dir(directory);
-    command.output().expect("raddle")
+    common::raddle(directory).args(line.split_whitespace()).output().expect("raddle")
 }

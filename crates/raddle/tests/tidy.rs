@@ -24,8 +24,8 @@ const ARROWS: [(&str, &[&str]); 7] = [
     ("runtime", &["trace"]),
     ("trial", &["trace"]),
     ("analysis", &["trace"]),
-    ("isolate", &["trace", "trial", "analysis"]),
     ("report", &["trace", "analysis"]),
+    ("isolate", &["trace", "trial", "analysis", "report"]),
     ("raddle", &["trace", "trial", "analysis", "isolate", "report"]),
 ];
 

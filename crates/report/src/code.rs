@@ -135,7 +135,7 @@ fn constants(elf: &Elf<'_>) -> impl Iterator<Item = (Range<u64>, usize)> {
 fn slots(elf: &Elf<'_>) -> impl Iterator<Item = (u64, Callee)> {
     let name = |index: SymbolIndex| {
         let symbol = elf.dynamic_symbol_table()?.symbol_by_index(index).ok()?;
-        Some(symbol.name().ok()?.split('@').next()?.to_owned())
+        Some(symbol.name().ok()?.to_owned())
     };
     elf.dynamic_relocations().into_iter().flatten().filter_map(move |(slot, relocation)| {
         let RelocationTarget::Symbol(index) = relocation.target() else { return None };
@@ -143,7 +143,11 @@ fn slots(elf: &Elf<'_>) -> impl Iterator<Item = (u64, Callee)> {
     })
 }
 
-fn callee(name: &str) -> Callee {
+/// What a function's name tells of it.
+#[must_use]
+pub fn callee(name: &str) -> Callee {
+    // Without the version.
+    let name = name.split('@').next().unwrap_or(name);
     match name {
         _ if is_callback(name) => Callee::Callback,
         "abort"
@@ -153,6 +157,7 @@ fn callee(name: &str) -> Callee {
         | "quick_exit"
         | "pthread_exit"
         | "__assert_fail"
+        | "__assert_perror_fail"
         | "__assert"
         | "__stack_chk_fail"
         | "__chk_fail"
@@ -169,15 +174,28 @@ fn callee(name: &str) -> Callee {
         | "__cxa_pure_virtual"
         | "__clang_call_terminate"
         | "_Unwind_Resume"
-        | "_ZSt9terminatev" => Callee::NoReturn,
+        | "_ZSt9terminatev"
+        | "rust_panic" => Callee::NoReturn,
         // std::__throw_…(…)
         _ if name.starts_with("_ZSt") && name.contains("__throw_") => Callee::NoReturn,
+        _ if PANICS.iter().any(|part| name.contains(part)) => Callee::NoReturn,
+        // core::slice::index::slice_…_fail and the like
+        _ if name.contains("4core") && name.contains("_fail17h") => Callee::NoReturn,
         "setjmp" | "_setjmp" | "sigsetjmp" | "__sigsetjmp" | "getcontext" | "vfork" => {
             Callee::ReturnsTwice
         }
         _ => Callee::Other,
     }
 }
+
+/// Parts of the names of Rust's functions that panic, however they are mangled.
+const PANICS: [&str; 5] = [
+    "4core9panicking",
+    "13unwrap_failed",
+    "13expect_failed",
+    "11begin_panic",
+    "18handle_alloc_error",
+];
 
 /// Whether each call of a function is an event with the call's own address. Those with `_pc`
 /// name another address; fences and marks may be no event.
@@ -211,5 +229,12 @@ mod tests {
     #[test]
     fn what_throws_does_not_return() {
         assert_eq!(callee("_ZSt20__throw_length_errorPKc"), Callee::NoReturn);
+        assert_eq!(callee("abort@GLIBC_2.2.5"), Callee::NoReturn);
+        for path in ["9panicking9panic_fmt", "5slice5index26slice_start_index_len_fail"] {
+            assert_eq!(callee(&format!("_ZN4core{path}17h0123456789abcdefE")), Callee::NoReturn);
+        }
+        let index = "_ZN4core5slice5index16get_offset_range17h0123456789abcdefE";
+        assert_eq!(callee(index), Callee::Other);
+        assert_eq!(callee("_ZN4mine7do_fail17h0123456789abcdefE"), Callee::Other);
     }
 }

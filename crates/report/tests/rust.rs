@@ -14,17 +14,11 @@ static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
 });
 
 fn check_access(symbol: &str, offset: u64, bytes: u64, expect: &str) {
-    for program in &*PROGRAMS {
-        let found = program.symbols().accessed(program.addr(symbol, offset), bytes);
-        assert_eq!(found.expect("a variable").name, expect, "{}", program.how);
-    }
+    build::check_access(&PROGRAMS, symbol, offset, bytes, expect);
 }
 
 fn check_lock(symbol: &str, offset: u64, expect: &str) {
-    for program in &*PROGRAMS {
-        let found = program.symbols().lock(program.addr(symbol, offset));
-        assert_eq!(found.expect("a variable").name, expect, "{}", program.how);
-    }
+    build::check_lock(&PROGRAMS, symbol, offset, expect);
 }
 
 #[test]

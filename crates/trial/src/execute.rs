@@ -129,16 +129,7 @@ pub fn execute_plain(
 ) -> Result<Plain, LaunchError> {
     let start = Instant::now();
     let mut tracer = tracer;
-    let mut running = launch::start(launch, None, |command| {
-        if let Some(tracer) = &mut tracer {
-            tracer.prepare(command);
-        }
-    })?;
-    let deadline = launch.timeout.map(|timeout| (start + timeout, timeout));
-    let target = Target::new(&running, deadline).inspect_err(|_| {
-        // The error is what counts; the child is gone in any case.
-        let _ = running.child.kill().and_then(|()| running.child.wait());
-    })?;
+    let (running, target) = begin(launch, None, &mut tracer)?;
     let (stopped, status) = follow(&target, &running, tracer)?;
     let finish = |capture: Option<crate::capture::Capture>| {
         capture.map(|capture| capture.finish().map_err(LaunchError::Wait)).transpose()
@@ -151,6 +142,25 @@ pub fn execute_plain(
         stderr: finish(running.stderr)?,
         wall: start.elapsed(),
     })
+}
+
+/// Starts a target, whose time runs from now on.
+fn begin(
+    launch: &Launch,
+    block: Option<&Block>,
+    tracer: &mut Option<&mut dyn Tracer>,
+) -> Result<(Running, Target), LaunchError> {
+    let deadline = launch.timeout.map(|timeout| (Instant::now() + timeout, timeout));
+    let mut running = launch::start(launch, block, |command| {
+        if let Some(tracer) = tracer {
+            tracer.prepare(command);
+        }
+    })?;
+    let target = Target::new(&running, deadline).inspect_err(|_| {
+        // The error is what counts; the child is gone in any case.
+        let _ = running.child.kill().and_then(|()| running.child.wait());
+    })?;
+    Ok((running, target))
 }
 
 /// Waits until the target has ended, or ends it, while it is followed if that is wanted.
@@ -198,16 +208,7 @@ fn execute_inner(
     }
     let start = Instant::now();
     let mut tracer = tracer;
-    let mut running = launch::start(launch, Some(&block), |command| {
-        if let Some(tracer) = &mut tracer {
-            tracer.prepare(command);
-        }
-    })?;
-    let deadline = launch.timeout.map(|timeout| (start + timeout, timeout));
-    let target = Target::new(&running, deadline).inspect_err(|_| {
-        // The error is what counts; the child is gone in any case.
-        let _ = running.child.kill().and_then(|()| running.child.wait());
-    })?;
+    let (running, target) = begin(launch, Some(&block), &mut tracer)?;
 
     let known = || run(launch, plan, &block);
     let mut taker = Taker { recorder: None, sink, run: &known, known: None, block: &block };

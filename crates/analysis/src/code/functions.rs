@@ -260,7 +260,8 @@ fn link(image: &dyn Image, functions: &mut [Slot], parts: &[Range<u64>]) {
 }
 
 /// Where the direct jumps and the exceptions of a range lead, as far as outside of it.
-fn jumps(image: &dyn Image, range: &Range<u64>) -> Vec<u64> {
+#[must_use]
+pub fn jumps(image: &dyn Image, range: &Range<u64>) -> Vec<u64> {
     let bytes = image.bytes(range.clone()).unwrap_or_default();
     let pads = image.landing_pads(range).unwrap_or_default().into_iter().map(|pad| pad.at);
     Decoder::with_ip(64, bytes, range.start, DecoderOptions::NONE)

@@ -11,7 +11,7 @@ use iced_x86::Code::Lea_r64_m as Lea;
 use iced_x86::code_asm::{CodeAssembler, CodeLabel};
 use iced_x86::{IcedError, Instruction, MemoryOperand, Register};
 
-use super::cfg::{BlockId, Cfg};
+use super::cfg::Cfg;
 use super::functions::{Callee, Image, LandingPad, Symbol, Target};
 
 /// Where functions begin.
@@ -47,7 +47,10 @@ impl Code {
     ) -> Self {
         let mut assembler = CodeAssembler::new(64).expect("64 bits are known");
         build(&mut assembler).expect("instructions");
-        let bytes = assembler.assemble(BASE).expect("a function");
+        Self::of_bytes(assembler.assemble(BASE).expect("a function"))
+    }
+
+    pub(super) fn of_bytes(bytes: Vec<u8>) -> Self {
         let function = BASE..BASE + bytes.len() as u64;
         let symbol = Symbol { start: BASE, bytes: bytes.len() as u64, is_part: false };
         Self {
@@ -116,16 +119,15 @@ impl Code {
         code
     }
 
+    /// The graph of its function.
+    pub(super) fn cfg(&self) -> Cfg {
+        Cfg::of_parts(self, std::slice::from_ref(&self.function))
+    }
+
     /// The label of the block that begins at an address.
     pub(super) fn label(&self, address: u64) -> &str {
         let found = self.labels.iter().find(|(_, start)| *start == address);
         found.map_or("?", |(label, _)| label)
-    }
-
-    /// The block with a label.
-    pub(super) fn block(&self, cfg: &Cfg, label: &str) -> BlockId {
-        let (_, address) = self.labels.iter().find(|(l, _)| l == label).expect("a label");
-        cfg.block_at(*address).expect("a block")
     }
 }
 

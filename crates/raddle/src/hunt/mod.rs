@@ -46,9 +46,10 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
     target::prepare()?;
     target::isolate(&mut launch)?;
     let plan = Plan { seed: args.seed, n_steps_max: Some(STEPS_MAX), ..Plan::default() };
-    let settings = Settings { patterns, plan, keep_going: args.keep_going, quiet: args.quiet };
-    let time = Duration::from_secs_f64(args.time.min(1e9));
-    let team = Team::new(launch, expected.clone(), args.jobs, args.runs as usize, time);
+    let settings = Settings { patterns, plan, keep_going: args.keep_going, quiet: args.talk.quiet };
+    let time = Duration::from_secs_f64(args.budget.time.min(1e9));
+    let team =
+        Team::new(launch, expected.clone(), args.budget.jobs, args.budget.runs as usize, time);
     let keep = |path: &Path, judged: &team::Judged, plan: &Plan, anomaly| {
         let kept = Kept {
             target: &args.target,
@@ -65,7 +66,7 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
         output: &args.output,
         name: clip_name(&args),
         minimizes: !args.no_minimize,
-        findings_max: if args.json { 1000 } else { 0 },
+        findings_max: if args.talk.json { 1000 } else { 0 },
         keep: &keep,
     };
     let mut campaign = Campaign::new(&team, &settings, &context)?;
@@ -173,7 +174,7 @@ fn tell(
     let tally = &campaign.tally;
     print_json(args, n_runs, tally, findings)?;
     let failing: Vec<_> = findings.iter().filter(|f| f.verdict == "failing").collect();
-    if !args.json {
+    if !args.talk.json {
         let mut out = io::stdout().lock();
         for (at, finding) in failing.iter().enumerate() {
             writeln!(out, "{}", tell::finding(at + 1, finding))?;
@@ -185,7 +186,7 @@ fn tell(
             }
         }
     }
-    if !args.quiet {
+    if !args.talk.quiet {
         let text = tell::summary(tally, n_runs, seconds);
         eprintln!("raddle: {text}");
         let always = tally.failed == n_runs;
@@ -206,7 +207,7 @@ fn tell(
 }
 
 fn print_json(args: &HuntArgs, total: usize, tally: &Tally, findings: &[Finding]) -> Result<()> {
-    if !args.json {
+    if !args.talk.json {
         return Ok(());
     }
     let findings: Vec<_> = findings

@@ -35,6 +35,28 @@ pub(crate) fn line(name: &str, mark: &str) -> u32 {
     u32::try_from(number).expect("a short file") + 1
 }
 
+/// What an access is called, in each of these programs.
+pub(crate) fn check_access(
+    programs: &[Program],
+    symbol: &str,
+    offset: u64,
+    bytes: u64,
+    expect: &str,
+) {
+    for program in programs {
+        let found = program.symbols().accessed(program.addr(symbol, offset), bytes);
+        assert_eq!(found.expect("a variable").name, expect, "{}", program.how);
+    }
+}
+
+/// What a lock is called, in each of these programs.
+pub(crate) fn check_lock(programs: &[Program], symbol: &str, offset: u64, expect: &str) {
+    for program in programs {
+        let found = program.symbols().lock(program.addr(symbol, offset));
+        assert_eq!(found.expect("a variable").name, expect, "{}", program.how);
+    }
+}
+
 /// Runs a compiler or another tool. None, and a word about it, if there is no such tool.
 pub(crate) fn tool(name: &str, set_up: impl FnOnce(&mut Command)) -> Option<()> {
     let mut command = Command::new(name);

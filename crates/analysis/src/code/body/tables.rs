@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
-use super::functions::Image;
+use crate::code::functions::Image;
 
 /// A larger table is not one.
 const ENTRIES_MAX: u64 = 1 << 14;
