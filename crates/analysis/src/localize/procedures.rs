@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::facts::{Facts, Lap, Pair, PairFact, Point};
+use super::rank::{Counts, Formula};
 use super::runs::{Bits, Runs};
 
 /// How a pair was found.
@@ -32,6 +33,8 @@ pub enum Procedure {
     Two,
     /// See the module.
     Three(Level),
+    /// None of LOCON's.
+    Often,
 }
 
 /// What is compared of accesses.
@@ -53,6 +56,7 @@ impl Procedure {
             Self::One => "I",
             Self::Two => "II",
             Self::Three(_) => "III",
+            Self::Often => "often",
         }
     }
 
@@ -60,7 +64,7 @@ impl Procedure {
     #[must_use]
     pub const fn level(self) -> Option<&'static str> {
         match self {
-            Self::One | Self::Two => None,
+            Self::One | Self::Two | Self::Often => None,
             Self::Three(Level::Pc) => Some("pc"),
             Self::Three(Level::Thread) => Some("thread"),
             Self::Three(Level::Loop) => Some("loop"),
@@ -160,6 +164,37 @@ fn two(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<
     told.sort_by(|one, two| (one.0, one.1, &one.2.pairs).cmp(&(two.0, two.1, &two.2.pairs)));
     told.truncate(SUSPECTS_MAX);
     told.into_iter().map(|(_, _, suspect)| suspect).collect()
+}
+
+/// Pairs of the failed run that failing runs have more often than passing ones, the most suspect
+/// first, then what came first.
+#[must_use]
+pub fn often(failed: &Facts, runs: &Runs<'_>, formula: Formula) -> Vec<Suspect> {
+    let passing = runs.passed_pairs();
+    let (n_failed, n_passed) = (runs.failed.len(), runs.passed.len());
+    let mut scored: Vec<(f64, &PairFact)> = failed
+        .pairs
+        .iter()
+        .filter_map(|fact| {
+            // What no passing run has is told by the first procedure.
+            let passed = passing.get(&fact.pair)?.count();
+            let failed = runs.failed.iter().filter(|run| run.pair(fact.pair).is_some()).count();
+            let more = failed * n_passed > passed * n_failed;
+            let counts = Counts { failed, passed, n_failed, n_passed };
+            more.then(|| (formula.score(counts), fact))
+        })
+        .collect();
+    scored.sort_by(|(score, fact), (other, two)| {
+        other.total_cmp(score).then(occurrence(fact.first()).cmp(&occurrence(two.first())))
+    });
+    scored.truncate(SUSPECTS_MAX);
+    let suspect = |(_, fact): (f64, &PairFact)| Suspect {
+        procedure: Procedure::Often,
+        pairs: vec![fact.pair],
+        points: vec![fact.first().clone()],
+        passing: None,
+    };
+    scored.into_iter().map(suspect).collect()
 }
 
 /// A passing run that has a pair, and how.

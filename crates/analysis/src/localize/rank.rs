@@ -1,7 +1,7 @@
 //! Falcon's ranking: how well a pattern tells failing runs from passing ones.
 
 use super::facts::Pattern;
-use super::runs::Runs;
+use super::runs::{Counted, Runs};
 
 /// How suspicion is computed from counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,16 +73,12 @@ pub struct Ranked {
 /// All patterns of failing runs, the most suspect first; among equals triples before pairs.
 #[must_use]
 pub fn rank(runs: &Runs<'_>, formula: Formula) -> Vec<Ranked> {
-    let (failed, passed) = (runs.failed_patterns(), runs.passed_patterns());
-    let mut all: Vec<Ranked> = failed
+    let mut all: Vec<Ranked> = runs
+        .patterns()
         .into_iter()
-        .map(|(pattern, (n, example))| {
-            let counts = Counts {
-                failed: n,
-                passed: passed.get(pattern).map_or(0, |(n, _)| *n),
-                n_failed: runs.failed.len(),
-                n_passed: runs.passed.len(),
-            };
+        .map(|Counted { pattern, failed, passed, example }| {
+            let (n_failed, n_passed) = (runs.failed.len(), runs.passed.len());
+            let counts = Counts { failed, passed, n_failed, n_passed };
             let score = formula.score(counts);
             Ranked { pattern: pattern.clone(), counts, score, rank: 0, ties: 0, example }
         })
@@ -201,7 +197,8 @@ mod tests {
         assert_eq!(told, [(name(), vec![1, 4, 3], 0.5), (name(), vec![102, 105, 103], 0.5)]);
         assert!(triples.iter().all(|one| (one.rank, one.ties) == (1, ranked[0].ties)));
         // The others are in no failing run, and score nothing.
-        for (pattern, _) in (Runs { passed: &passed, failed: &failed }).passed_patterns() {
+        let others = passed.iter().flat_map(|facts| &facts.patterns);
+        for pattern in others.map(|fact| &fact.pattern) {
             if pattern.acts.len() == 3 && pattern.acts.iter().any(|act| act.site.0 % 100 > 5) {
                 assert!(!ranked.iter().any(|one| one.pattern == *pattern));
             }

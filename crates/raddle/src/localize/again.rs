@@ -63,13 +63,18 @@ impl Again {
     }
 
     /// The same run with these accesses in this order.
-    pub(crate) fn with_order(&self, team: &Team, order: &[Witness]) -> Result<Change> {
+    pub(crate) fn with_order(
+        &self,
+        team: &Team,
+        order: &[Witness],
+        cpu: Option<u32>,
+    ) -> Result<Change> {
         let mut change = Change::Impossible;
         for hold in Hold::ALL {
             let Ok(stretches) = weave(&self.model, order, hold) else { continue };
             let schedule = schedule(&self.model, &stretches, self.trace.run());
             let order = Order::Follow { schedule, strict: false, after: Policy::Rr };
-            let plan = Plan { order, ..self.plan.clone() };
+            let plan = Plan { order, cpu, ..self.plan.clone() };
             let judged = team.execute(&plan, Delivery::Schedule)?;
             if let Some(key) = key(&judged.execution, &judged.verdict) {
                 return Ok(Change::Fails(key));
@@ -80,6 +85,17 @@ impl Again {
             }
         }
         Ok(change)
+    }
+
+    /// Whether one access comes before another in any order of threads: where the one begins
+    /// the thread of the other, say.
+    pub(crate) fn is_fixed(&self, head: Act, tail: Act) -> bool {
+        let (heads, tails) = (self.witnesses(head), self.witnesses(tail));
+        let pairs = heads.iter().flat_map(|head| tails.iter().map(move |tail| (head, tail)));
+        let mut pairs = pairs
+            .filter(|(head, tail)| head.thread != tail.thread && head.overlaps(tail))
+            .peekable();
+        pairs.peek().is_some() && pairs.all(|(head, tail)| self.model.ordered(head, tail))
     }
 
     /// Accesses of a kind: of each thread the first and the last one.

@@ -26,30 +26,49 @@ pub(crate) struct Court<'a> {
     pub(crate) key: String,
 }
 
+/// What executions say of a suspect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Evidence {
+    /// Whether passing runs fail when it is forced on them; none if that was not possible.
+    pub(crate) forced: Option<bool>,
+    /// Whether the failure is gone when it is flipped; none if that was not possible.
+    pub(crate) gone: Option<bool>,
+}
+
+impl Evidence {
+    /// Whether it is a cause; none if that cannot be told.
+    pub(crate) const fn confirmed(self) -> Option<bool> {
+        match self {
+            Self { forced: Some(forced), .. } => Some(forced),
+            Self { gone, .. } => gone,
+        }
+    }
+}
+
 impl Court<'_> {
-    /// Whether a pattern is a cause; none if that cannot be told.
-    pub(crate) fn pattern(&self, pattern: &Pattern) -> Result<Option<bool>> {
-        let forced = self.forced(&pattern.acts)?;
-        let flipped = match pattern.acts[..] {
-            [one, two] => self.flipped(Pair { head: one, tail: two })?,
+    /// What executions say of a pattern.
+    pub(crate) fn pattern(&self, pattern: &Pattern, cpu: Option<u32>) -> Result<Evidence> {
+        let forced = self.forced(&pattern.acts, cpu)?;
+        let gone = match pattern.acts[..] {
+            [one, two] => self.gone(Pair { head: one, tail: two }, cpu)?,
             // The middle one first, and last: gone in both, or not at all.
             [one, two, three] => {
-                let before = self.flipped(Pair { head: one, tail: two })?;
-                let after = self.flipped(Pair { head: two, tail: three })?;
+                let before = self.gone(Pair { head: one, tail: two }, cpu)?;
+                let after = self.gone(Pair { head: two, tail: three }, cpu)?;
                 either(before, after)
             }
             _ => None,
         };
-        Ok(judge(forced, flipped))
+        Ok(Evidence { forced, gone })
     }
 
-    /// Whether pairs are a cause.
-    pub(crate) fn suspect(&self, suspect: &Suspect) -> Result<Option<bool>> {
+    /// What they say of pairs.
+    pub(crate) fn suspect(&self, suspect: &Suspect, cpu: Option<u32>) -> Result<Evidence> {
         match suspect.pairs[..] {
-            [pair] => {
-                let forced = self.forced(&[pair.head, pair.tail])?;
-                Ok(judge(forced, self.flipped(pair)?))
-            }
+            [pair] => Ok(Evidence {
+                forced: self.forced(&[pair.head, pair.tail], cpu)?,
+                gone: self.gone(pair, cpu)?,
+            }),
             // One thread's accesses around those of the other.
             [one, two] => {
                 let orders = [
@@ -59,24 +78,24 @@ impl Court<'_> {
                 ];
                 let mut forced = None;
                 for order in orders {
-                    forced = either(forced, self.forced(&order)?);
+                    forced = either(forced, self.forced(&order, cpu)?);
                     if forced == Some(true) {
                         break;
                     }
                 }
-                let flipped = either(self.flipped(one)?, self.flipped(two)?);
-                Ok(judge(forced, flipped))
+                let gone = either(self.gone(one, cpu)?, self.gone(two, cpu)?);
+                Ok(Evidence { forced, gone })
             }
-            _ => Ok(None),
+            _ => Ok(Evidence::default()),
         }
     }
 
     /// Whether passing runs fail with the accesses in this order.
-    fn forced(&self, acts: &[Act]) -> Result<Option<bool>> {
+    fn forced(&self, acts: &[Act], cpu: Option<u32>) -> Result<Option<bool>> {
         let mut tried = None;
         for run in &self.passed {
             for order in orders(run, acts) {
-                match run.with_order(self.team, &order)? {
+                match run.with_order(self.team, &order, cpu)? {
                     Change::Fails(key) if key == self.key => return Ok(Some(true)),
                     Change::Impossible => {}
                     Change::Fails(_) | Change::Passes => tried = Some(false),
@@ -87,11 +106,11 @@ impl Court<'_> {
     }
 
     /// Whether the failure is gone with the pair the other way round.
-    fn flipped(&self, pair: Pair) -> Result<Option<bool>> {
+    fn gone(&self, pair: Pair, cpu: Option<u32>) -> Result<Option<bool>> {
         let Some(run) = &self.failed else { return Ok(None) };
         let mut gone = None;
         for order in orders(run, &[pair.tail, pair.head]) {
-            match run.with_order(self.team, &order)? {
+            match run.with_order(self.team, &order, cpu)? {
                 Change::Fails(key) if key == self.key => return Ok(Some(false)),
                 Change::Impossible => {}
                 Change::Fails(_) | Change::Passes => gone = Some(true),
@@ -146,13 +165,5 @@ fn either(one: Option<bool>, two: Option<bool>) -> Option<bool> {
         (Some(true), _) | (_, Some(true)) => Some(true),
         (Some(false), _) | (_, Some(false)) => Some(false),
         (None, None) => None,
-    }
-}
-
-fn judge(forced: Option<bool>, flipped: Option<bool>) -> Option<bool> {
-    match (forced, flipped) {
-        (Some(true), _) => Some(true),
-        (None, other) => other,
-        (Some(false), _) => Some(false),
     }
 }

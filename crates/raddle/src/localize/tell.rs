@@ -7,6 +7,7 @@ use raddle_analysis::localize::procedures::Procedure;
 use raddle_analysis::localize::rank::Counts;
 use serde_json::{Value, json};
 
+use super::confirm::Evidence;
 use super::sample::Fail;
 use crate::hunt::finding::{Access, Finding};
 use crate::hunt::tell;
@@ -30,7 +31,8 @@ pub(crate) struct PatternTold {
     /// Who had called the function of each access, innermost first.
     pub(crate) stacks: Vec<Vec<String>>,
     pub(crate) counts: Counts,
-    pub(crate) confirmed: Option<bool>,
+    pub(crate) evidence: Evidence,
+    pub(crate) debug: String,
 }
 
 /// A pair, or a couple of them, in its place.
@@ -39,7 +41,8 @@ pub(crate) struct PairTold {
     pub(crate) procedure: Procedure,
     /// Head and tail of each.
     pub(crate) pairs: Vec<[Access; 2]>,
-    pub(crate) confirmed: Option<bool>,
+    pub(crate) evidence: Evidence,
+    pub(crate) debug: String,
 }
 
 impl Group {
@@ -61,7 +64,7 @@ impl Group {
             text.push_str("\naccess pairs to blame\n");
         }
         for told in self.pairs.iter().take(shown) {
-            let _ = writeln!(text, "{}. {}{}", told.rank, told.words(), confirmed(told.confirmed));
+            let _ = writeln!(text, "{}. {}{}", told.rank, told.words(), confirmed(told.evidence));
             for pair in &told.pairs {
                 text.push_str(&tell::accesses(pair));
             }
@@ -85,7 +88,7 @@ impl Group {
                 told.rank,
                 told.name,
                 told.score,
-                confirmed(told.confirmed)
+                confirmed(told.evidence)
             );
             text.push_str(&tell::accesses(&told.accesses));
         }
@@ -118,7 +121,10 @@ impl PatternTold {
             "stacks": self.stacks,
             "passed": self.counts.passed,
             "failed": self.counts.failed,
-            "confirmed": self.confirmed,
+            "confirmed": self.evidence.confirmed(),
+            "forced": self.evidence.forced,
+            "gone": self.evidence.gone,
+            "debug": self.debug,
         })
     }
 
@@ -157,6 +163,7 @@ impl PairTold {
                 "no passing run has both (procedure III, by {})",
                 self.procedure.level().unwrap_or_default()
             ),
+            Procedure::Often => "failing runs have it more often than passing ones".into(),
         }
     }
 
@@ -171,16 +178,24 @@ impl PairTold {
             "procedure": self.procedure.name(),
             "level": self.procedure.level(),
             "pairs": pairs,
-            "confirmed": self.confirmed,
+            "confirmed": self.evidence.confirmed(),
+            "forced": self.evidence.forced,
+            "gone": self.evidence.gone,
+            "debug": self.debug,
         })
     }
 }
 
-fn confirmed(confirmed: Option<bool>) -> &'static str {
-    match confirmed {
-        Some(true) => "; confirmed: forced on a passing run, it fails",
-        Some(false) => "; not confirmed",
-        None => "",
+fn confirmed(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence { forced: Some(true), .. } => "; confirmed: forced on a passing run, it fails",
+        Evidence { forced: Some(false), .. } | Evidence { gone: Some(false), .. } => {
+            "; not confirmed"
+        }
+        Evidence { gone: Some(true), .. } => {
+            "; confirmed: the other way round, the failing run passes"
+        }
+        Evidence { .. } => "",
     }
 }
 
