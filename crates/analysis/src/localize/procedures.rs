@@ -79,6 +79,8 @@ pub struct Suspect {
     pub procedure: Procedure,
     /// One pair, or two that must not come together.
     pub pairs: Vec<Pair>,
+    /// In how many runs it is so.
+    pub counts: Counts,
     /// Head and tail of each; of a missing pair, from a passing run that has it the right way
     /// round.
     pub points: Vec<[Point; 2]>,
@@ -97,13 +99,13 @@ const SUSPECTS_MAX: usize = 200;
 #[must_use]
 pub fn suspects(failed: &Facts, runs: &Runs<'_>) -> Vec<Suspect> {
     let passing = runs.passed_pairs();
-    let mut suspects = one(failed, &passing);
+    let mut suspects = one(failed, runs, &passing);
     suspects.extend(two(failed, runs, &passing));
     suspects.extend(three(failed, runs, &passing));
     suspects
 }
 
-fn one(failed: &Facts, passing: &FxHashMap<Pair, Bits>) -> Vec<Suspect> {
+fn one(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<Suspect> {
     let new: Vec<_> =
         failed.pairs.iter().filter(|fact| !passing.contains_key(&fact.pair)).collect();
     let mut left = unpredictable(&new);
@@ -113,6 +115,7 @@ fn one(failed: &Facts, passing: &FxHashMap<Pair, Bits>) -> Vec<Suspect> {
         .map(|fact| Suspect {
             procedure: Procedure::One,
             pairs: vec![fact.pair],
+            counts: runs.counts(|facts| facts.pair(fact.pair).is_some()),
             points: vec![fact.first().clone()],
             passing: None,
         })
@@ -153,6 +156,7 @@ fn two(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<
             let suspect = Suspect {
                 procedure: Procedure::Two,
                 pairs: vec![pair.reversed()],
+                counts: runs.counts(|facts| is_unmet(facts, pair)),
                 points: vec![points.clone()],
                 passing: Some(number),
             };
@@ -166,35 +170,37 @@ fn two(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<
     told.into_iter().map(|(_, _, suspect)| suspect).collect()
 }
 
-/// Pairs of the failed run that failing runs have more often than passing ones, the most suspect
-/// first, then what came first.
+/// All pairs of the failed run, the most suspect first, then what came first; but for those that
+/// the first procedure tells.
 #[must_use]
 pub fn often(failed: &Facts, runs: &Runs<'_>, formula: Formula) -> Vec<Suspect> {
     let passing = runs.passed_pairs();
-    let (n_failed, n_passed) = (runs.failed.len(), runs.passed.len());
-    let mut scored: Vec<(f64, &PairFact)> = failed
+    let mut scored: Vec<(f64, Counts, &PairFact)> = failed
         .pairs
         .iter()
-        .filter_map(|fact| {
-            // What no passing run has is told by the first procedure.
-            let passed = passing.get(&fact.pair)?.count();
-            let failed = runs.failed.iter().filter(|run| run.pair(fact.pair).is_some()).count();
-            let more = failed * n_passed > passed * n_failed;
-            let counts = Counts { failed, passed, n_failed, n_passed };
-            more.then(|| (formula.score(counts), fact))
+        .filter(|fact| passing.contains_key(&fact.pair))
+        .map(|fact| {
+            let counts = runs.counts(|facts| facts.pair(fact.pair).is_some());
+            (formula.score(counts), counts, fact)
         })
         .collect();
-    scored.sort_by(|(score, fact), (other, two)| {
+    scored.sort_by(|(score, _, fact), (other, _, two)| {
         other.total_cmp(score).then(occurrence(fact.first()).cmp(&occurrence(two.first())))
     });
     scored.truncate(SUSPECTS_MAX);
-    let suspect = |(_, fact): (f64, &PairFact)| Suspect {
+    let suspect = |(_, counts, fact): (f64, Counts, &PairFact)| Suspect {
         procedure: Procedure::Often,
         pairs: vec![fact.pair],
+        counts,
         points: vec![fact.first().clone()],
         passing: None,
     };
     scored.into_iter().map(suspect).collect()
+}
+
+/// Whether a run performed the tail of a pair and not its head: it ended before.
+fn is_unmet(facts: &Facts, pair: Pair) -> bool {
+    facts.pair(pair).is_none() && facts.has(pair.tail) && !facts.has(pair.head)
 }
 
 /// A passing run that has a pair, and how.
@@ -209,6 +215,12 @@ fn example<'a>(runs: &Runs<'a>, pair: Pair) -> Option<(usize, &'a [Point; 2])> {
 struct Couple<'a> {
     facts: [&'a PairFact; 2],
     points: [[Point; 2]; 2],
+}
+
+impl Couple<'_> {
+    fn is_in(&self, facts: &Facts) -> bool {
+        self.facts.iter().all(|fact| facts.pair(fact.pair).is_some())
+    }
 }
 
 fn three(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<Suspect> {
@@ -249,6 +261,8 @@ fn three(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Ve
             |couple| Suspect {
                 procedure: Procedure::Three(level),
                 pairs: couple.facts.iter().map(|fact| fact.pair).collect(),
+                // No passing run has both in this way.
+                counts: Counts { passed: 0, ..runs.counts(|facts| couple.is_in(facts)) },
                 points: couple.points.to_vec(),
                 passing: None,
             },

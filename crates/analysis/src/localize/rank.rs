@@ -1,6 +1,9 @@
 //! Falcon's ranking: how well a pattern tells failing runs from passing ones.
 
+use rustc_hash::FxHashSet;
+
 use super::facts::Pattern;
+use super::procedures::{Procedure, Suspect};
 use super::runs::{Counted, Runs};
 
 /// How suspicion is computed from counts.
@@ -66,23 +69,43 @@ pub struct Ranked {
     pub rank: usize,
     /// How many share it.
     pub ties: usize,
-    /// A failing run that has it.
-    pub example: usize,
+    /// A failing run that has it, or a passing one that has it the other way round.
+    pub example: Example,
+}
+
+/// A run to show a pattern by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Example {
+    /// This failing one has it.
+    Failed(usize),
+    /// Failing ones ended before its second access; this passing one has the two the other way
+    /// round.
+    Passed(usize),
 }
 
 /// All patterns of failing runs, the most suspect first; among equals triples before pairs.
+///
+/// Also what failing runs would have had if they had not ended before: what the second procedure
+/// tells of them ([`procedures`](super::procedures)).
 #[must_use]
-pub fn rank(runs: &Runs<'_>, formula: Formula) -> Vec<Ranked> {
-    let mut all: Vec<Ranked> = runs
-        .patterns()
-        .into_iter()
-        .map(|Counted { pattern, failed, passed, example }| {
-            let (n_failed, n_passed) = (runs.failed.len(), runs.passed.len());
-            let counts = Counts { failed, passed, n_failed, n_passed };
-            let score = formula.score(counts);
-            Ranked { pattern: pattern.clone(), counts, score, rank: 0, ties: 0, example }
-        })
-        .collect();
+pub fn rank(runs: &Runs<'_>, formula: Formula, suspects: &[Suspect]) -> Vec<Ranked> {
+    let new = |pattern: Pattern, counts: Counts, example: Example| {
+        let score = formula.score(counts);
+        Ranked { pattern, counts, score, rank: 0, ties: 0, example }
+    };
+    let (n_failed, n_passed) = (runs.failed.len(), runs.passed.len());
+    let had = runs.patterns().into_iter().map(|Counted { pattern, failed, passed, example }| {
+        let counts = Counts { failed, passed, n_failed, n_passed };
+        new(pattern.clone(), counts, Example::Failed(example))
+    });
+    let unmet = suspects.iter().filter(|suspect| suspect.procedure == Procedure::Two);
+    let unmet = unmet.filter(|suspect| suspect.counts.failed > 0).filter_map(|suspect| {
+        let acts = suspect.pairs.iter().flat_map(|pair| [pair.head, pair.tail]).collect();
+        Some(new(Pattern { acts }, suspect.counts, Example::Passed(suspect.passing?)))
+    });
+    let mut all: Vec<Ranked> = had.collect();
+    let known: FxHashSet<Pattern> = all.iter().map(|ranked| ranked.pattern.clone()).collect();
+    all.extend(unmet.filter(|ranked| !known.contains(&ranked.pattern)));
     all.sort_by(|one, two| {
         two.score
             .total_cmp(&one.score)
@@ -187,7 +210,7 @@ mod tests {
         const Y_SECOND: &str = "R1,2-W1,2-R2,5-W2,5-R3,7-R1,3";
         let passed = [run([X_THIRD, Y_THIRD]), run([X_THIRD, Y_SECOND]), run([X_SECOND, Y_THIRD])];
         let failed = [run([X_SECOND, Y_SECOND])];
-        let ranked = rank(&Runs { passed: &passed, failed: &failed }, Formula::Jaccard);
+        let ranked = rank(&Runs { passed: &passed, failed: &failed }, Formula::Jaccard, &[]);
         let triples: Vec<_> = ranked.iter().filter(|one| one.pattern.acts.len() == 3).collect();
         let sites =
             |one: &Ranked| one.pattern.acts.iter().map(|act| act.site.0).collect::<Vec<_>>();

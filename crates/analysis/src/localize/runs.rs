@@ -3,6 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::facts::{Act, Facts, Pair, Pattern, PatternFact};
+use super::rank::Counts;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +64,13 @@ impl<'a> Runs<'a> {
     pub(super) fn all(&self) -> impl Iterator<Item = (&'a Facts, bool)> {
         let failed = self.failed.iter().map(|facts| (facts, true));
         failed.chain(self.passed.iter().map(|facts| (facts, false)))
+    }
+
+    /// In how many runs something is so.
+    pub(super) fn counts(&self, is_so: impl Fn(&Facts) -> bool) -> Counts {
+        let count = |runs: &[Facts]| runs.iter().filter(|facts| is_so(facts)).count();
+        let (failed, passed) = (count(self.failed), count(self.passed));
+        Counts { failed, passed, n_failed: self.failed.len(), n_passed: self.passed.len() }
     }
 
     /// Which passing runs have which pair.

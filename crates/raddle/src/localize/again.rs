@@ -7,7 +7,7 @@ use raddle_analysis::weave::{Hold, schedule, weave};
 use raddle_analysis::witness::Witness;
 use raddle_trace::control::{Mode, Policy};
 use raddle_trace::file::{Trace, Writer};
-use raddle_trace::id::{Pc, Site};
+use raddle_trace::id::{Pc, Site, ThreadId};
 use raddle_trace::run::Run;
 use raddle_trial::verdict::Verdict;
 use raddle_trial::{Delivery, Order, Plan};
@@ -87,15 +87,34 @@ impl Again {
         Ok(change)
     }
 
-    /// Whether one access comes before another in any order of threads: where the one begins
-    /// the thread of the other, say.
+    /// Whether one access comes before another in any order of threads, since one of the two
+    /// threads begins or awaits the other.
     pub(crate) fn is_fixed(&self, head: Act, tail: Act) -> bool {
         let (heads, tails) = (self.witnesses(head), self.witnesses(tail));
         let pairs = heads.iter().flat_map(|head| tails.iter().map(move |tail| (head, tail)));
         let mut pairs = pairs
             .filter(|(head, tail)| head.thread != tail.thread && head.overlaps(tail))
             .peekable();
-        pairs.peek().is_some() && pairs.all(|(head, tail)| self.model.ordered(head, tail))
+        pairs.peek().is_some()
+            && pairs.all(|(head, tail)| {
+                self.is_kin(head.thread, tail.thread) && self.model.ordered(head, tail)
+            })
+    }
+
+    /// Whether one of two threads has created the other, or its creator.
+    fn is_kin(&self, one: ThreadId, two: ThreadId) -> bool {
+        let threads = &self.trace.run().threads;
+        let name = |id: ThreadId| threads.iter().find(|thread| thread.id == id).map(|at| &at.name);
+        let (Some(one), Some(two)) = (name(one), name(two)) else { return false };
+        let above =
+            |one: &str, two: &str| two.strip_prefix(one).is_some_and(|rest| rest.starts_with('/'));
+        above(one, two) || above(two, one)
+    }
+
+    /// Whether an access is to the word of a lock.
+    pub(crate) fn is_of_lock(&self, act: Act) -> bool {
+        let witnesses = self.witnesses(act);
+        !witnesses.is_empty() && witnesses.iter().all(|one| self.model.words.is_lock(one.addr))
     }
 
     /// Accesses of a kind: of each thread the first and the last one.

@@ -1,11 +1,12 @@
 //! Failing runs against passing ones: what is to blame, in its order.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use raddle_analysis::localize::facts::{Act, Facts, PatternFact, Point};
+use raddle_analysis::localize::facts::{Act, Facts, Pair, Pattern, PatternFact, Point};
 use raddle_analysis::localize::procedures::{Suspect, often, suspects};
-use raddle_analysis::localize::rank::{Formula, Ranked, rank};
+use raddle_analysis::localize::rank::{Example, Formula, Ranked, rank};
 use raddle_analysis::localize::runs::Runs;
 use raddle_report::symbols::name::Namer;
 use raddle_trace::id::{Pc, Site};
@@ -15,6 +16,7 @@ use raddle_trial::Plan;
 use super::again::{self, Again};
 use super::confirm::{Court, Evidence};
 use super::gather::gather;
+use super::order::{Place, standings};
 use super::sample::{Fail, How, Sample};
 use super::tell::{Group, PairTold, PatternTold};
 use super::{plan, settings};
@@ -53,7 +55,6 @@ pub(crate) fn compare(
         failed.truncate(args.failed.map_or(usize::MAX, |n| n as usize));
         let failed_facts: Vec<Facts> = failed.iter().map(|sample| sample.facts.clone()).collect();
         let runs = Runs { passed: &passed_facts, failed: &failed_facts };
-        let ranked = rank(&runs, formula(args.score));
         // The failed run with the fewest events is the one with the least beside the point.
         let Some((at, first)) =
             failed.iter().enumerate().min_by_key(|(_, sample)| sample.facts.n_events)
@@ -73,6 +74,7 @@ pub(crate) fn compare(
             let runs = Runs { passed: &facts, failed: std::slice::from_ref(&first.facts) };
             suspects = self::suspects(&first.facts, &runs);
         }
+        let ranked = rank(&runs, formula(args.score), &suspects);
         suspects.extend(often(&first.facts, &runs, formula(args.score)));
         let case = Case { args, team, failed: &failed, passed: &passed };
         groups.push(case.group(failure, &first, ranked, suspects)?);
@@ -93,61 +95,6 @@ fn with_laps(args: &LocalizeArgs, team: &Team, samples: &[Sample]) -> Result<Vec
         .zip(samples)
         .map(|(told, sample)| told.flatten().unwrap_or_else(|| sample.clone()))
         .collect())
-}
-
-/// Where a cause is to be looked for first.
-struct Place<'a> {
-    own: Own<'a>,
-    passed: &'a [Sample],
-    failed: Option<&'a Again>,
-}
-
-impl Place<'_> {
-    /// The less the better: in the program's own code, which passing runs come to as well;
-    /// what only failing runs come to is most often an effect. And accesses whose order could be
-    /// another one.
-    fn of(&self, acts: &[Act]) -> (bool, bool, bool) {
-        let is_usual = |act: &Act| self.passed.iter().any(|sample| sample.facts.has(*act));
-        let n_pairs = if acts.len() == 4 { 2 } else { acts.len() - 1 };
-        (
-            !acts.iter().all(|act| self.own.has(act.site)),
-            !acts.iter().all(is_usual),
-            self.n_fixed(acts) == n_pairs,
-        )
-    }
-
-    /// How many pairs of accesses that follow each other do so in any order of threads.
-    fn n_fixed(&self, acts: &[Act]) -> usize {
-        let Some(run) = self.failed else { return 0 };
-        let is_fixed = |pair: &&[Act]| run.is_fixed(pair[0], pair[1]);
-        match acts.len() {
-            4 => acts.chunks(2).filter(is_fixed).count(),
-            _ => acts.windows(2).filter(is_fixed).count(),
-        }
-    }
-}
-
-/// When a pattern is complete for the first time: causes come before effects.
-fn occurrence(facts: &Facts, ranked: &Ranked) -> Option<u64> {
-    let fact = facts.patterns.iter().find(|fact| fact.pattern == ranked.pattern)?;
-    fact.points.last().map(|point| point.seq)
-}
-
-/// Tells the program's own code from that of libraries, where a cause rarely is.
-struct Own<'a> {
-    run: &'a Run,
-    namer: Namer,
-}
-
-impl<'a> Own<'a> {
-    fn new(run: &'a Run) -> Self {
-        Self { run, namer: Namer::new(run) }
-    }
-
-    fn has(&self, site: Site) -> bool {
-        let pc = again::pc(self.run, site);
-        pc.is_some_and(|pc| self.namer.site(pc).own_frame().is_some())
-    }
 }
 
 fn formula(name: FormulaName) -> Formula {
@@ -180,71 +127,57 @@ impl Case<'_> {
             None => Ok(None),
         };
         let shown = again(first)?;
-        let place =
-            Place { own: Own::new(&first.run), passed: self.passed, failed: shown.as_ref() };
+        let place = Place::new(&first.run, self.passed, shown.as_ref());
         let mut ranked: Vec<_> = ranked
             .into_iter()
-            .map(|ranked| {
-                let acts = &ranked.pattern.acts;
-                let facts = &self.failed[ranked.example].facts;
-                (place.of(acts), place.n_fixed(acts), occurrence(facts, &ranked), ranked)
+            .map(|one| {
+                let acts = &one.pattern.acts;
+                let key = (place.of(acts), place.n_fixed(acts), self.occurrence(first, &one));
+                (key, one)
             })
             .collect();
-        ranked.sort_by(|(place, n_fixed, when, ranked), other| {
-            let n_acts = |ranked: &Ranked| ranked.pattern.acts.len();
-            place
-                .cmp(&other.0)
-                .then(other.3.score.total_cmp(&ranked.score))
-                .then(n_fixed.cmp(&other.1))
-                .then(n_acts(&other.3).cmp(&n_acts(ranked)))
-                .then(when.cmp(&other.2))
-        });
-        let mut ranked: Vec<Ranked> = ranked.into_iter().map(|(.., ranked)| ranked).collect();
-        let mut suspects = suspects;
-        suspects.sort_by_cached_key(|suspect| {
-            let acts = suspect.pairs.iter().flat_map(|pair| [pair.head, pair.tail]);
-            place.of(&acts.collect::<Vec<_>>())
-        });
+        ranked.sort_by(|one, two| by_suspicion(one, two));
+        let mut suspects: Vec<_> = suspects
+            .into_iter()
+            .map(|one| {
+                let acts = one.pairs.iter().flat_map(|pair| [pair.head, pair.tail]);
+                (place.of(&acts.collect::<Vec<_>>()), one)
+            })
+            .collect();
+        suspects.sort_by_key(|(place, _)| *place);
         let most = self.args.count.map_or(NAMED, |n| n as usize).max(CHECKED);
         ranked.truncate(most);
         suspects.truncate(most);
-        let mut patterns = self.patterns(first, &ranked, &again)?;
-        let mut pairs = self.pairs(first, shown.as_ref(), &suspects, &again)?;
-        for (told, ranked) in patterns.iter_mut().zip(&ranked) {
-            told.debug = format!(
-                "{:?} {}",
-                place.of(&ranked.pattern.acts),
-                place.n_fixed(&ranked.pattern.acts)
-            );
+        let evidence = self.evidence(failure, shown.as_ref(), &ranked, &suspects, &again)?;
+        let of_patterns = ranked.iter().zip(&evidence.0).map(|((_, one), e)| (*e, one.score));
+        let standings = standings(of_patterns);
+        let mut ranked: Vec<_> = ranked.into_iter().zip(evidence.0).zip(standings).collect();
+        ranked.sort_by(|((one, _), standing), ((two, _), other)| {
+            (one.0.0, standing).cmp(&(two.0.0, other)).then_with(|| by_suspicion(one, two))
+        });
+        let score = |one: &Suspect| formula(self.args.score).score(one.counts);
+        let of_pairs = suspects.iter().zip(&evidence.1).map(|((_, one), e)| (*e, score(one)));
+        let standings = self::standings(of_pairs);
+        let mut suspects: Vec<_> = suspects.into_iter().zip(evidence.1).zip(standings).collect();
+        suspects.sort_by_key(|(((place, _), _), standing)| (*place, *standing));
+        let mut patterns = self.patterns(
+            first,
+            &ranked.iter().map(|((one, _), _)| one.1.clone()).collect::<Vec<_>>(),
+            &again,
+        )?;
+        let mut pairs = self.pairs(
+            first,
+            shown.as_ref(),
+            &suspects.iter().map(|((one, _), _)| one.1.clone()).collect::<Vec<_>>(),
+            &again,
+        )?;
+        for (told, ((one, evidence), standing)) in patterns.iter_mut().zip(&ranked) {
+            told.evidence = *evidence;
+            told.debug = format!("{:?} {:?}", one.0, standing);
         }
-        for (told, suspect) in pairs.iter_mut().zip(&suspects) {
-            let acts: Vec<_> =
-                suspect.pairs.iter().flat_map(|pair| [pair.head, pair.tail]).collect();
-            told.debug = format!("{:?}", place.of(&acts));
-        }
-        if let Some(team) = self.team
-            && !self.args.no_confirm
-        {
-            let passed: Result<Vec<_>> = self.passed.iter().take(FORCED).map(&again).collect();
-            let passed = passed?.into_iter().flatten().collect();
-            let court = Court { team, failed: shown, passed, key: failure.key.clone() };
-            let checked = &ranked[..ranked.len().min(CHECKED)];
-            let found = team.all(checked, |ranked, cpu| court.pattern(&ranked.pattern, cpu))?;
-            for (told, evidence) in patterns.iter_mut().zip(found) {
-                told.evidence = evidence.unwrap_or_default();
-            }
-            let checked = &suspects[..suspects.len().min(CHECKED)];
-            let found = team.all(checked, |suspect, cpu| court.suspect(suspect, cpu))?;
-            for (told, evidence) in pairs.iter_mut().zip(found) {
-                told.evidence = evidence.unwrap_or_default();
-            }
-        }
-        // Confirmed causes come first, unless they are far less suspect.
-        pairs.sort_by_key(|told| told.evidence.confirmed() != Some(true));
-        let least = patterns.first().map_or(0.0, |first| first.score / 2.0);
-        patterns.sort_by_key(|told| told.evidence.confirmed() != Some(true) || told.score < least);
-        for (at, told) in pairs.iter_mut().enumerate() {
-            told.rank = at + 1;
+        for (told, ((one, evidence), standing)) in pairs.iter_mut().zip(&suspects) {
+            told.evidence = *evidence;
+            told.debug = format!("{:?} {:?} {}", one.0, standing, score(&one.1));
         }
         Ok(Group {
             failure: failure.clone(),
@@ -255,6 +188,37 @@ impl Case<'_> {
         })
     }
 
+    /// What executions say of the first patterns and suspects.
+    fn evidence(
+        &self,
+        failure: &Fail,
+        failed: Option<&Again>,
+        ranked: &[(PatternKey, Ranked)],
+        suspects: &[([bool; 4], Suspect)],
+        again: &dyn Fn(&Sample) -> Result<Option<Again>>,
+    ) -> Result<(Vec<Evidence>, Vec<Evidence>)> {
+        let mut patterns = vec![Evidence::default(); ranked.len()];
+        let mut pairs = vec![Evidence::default(); suspects.len()];
+        if let Some(team) = self.team
+            && !self.args.no_confirm
+        {
+            let passed: Result<Vec<_>> = self.passed.iter().take(FORCED).map(again).collect();
+            let passed = passed?.into_iter().flatten().collect();
+            let court = Court { team, failed, passed, key: failure.key.clone() };
+            let checked = &ranked[..ranked.len().min(CHECKED)];
+            let found = team.all(checked, |(_, one), cpu| court.pattern(&one.pattern, cpu))?;
+            for (evidence, found) in patterns.iter_mut().zip(found) {
+                *evidence = found.unwrap_or_default();
+            }
+            let checked = &suspects[..suspects.len().min(CHECKED)];
+            let found = team.all(checked, |(_, one), cpu| court.suspect(one, cpu))?;
+            for (evidence, found) in pairs.iter_mut().zip(found) {
+                *evidence = found.unwrap_or_default();
+            }
+        }
+        Ok((patterns, pairs))
+    }
+
     fn patterns(
         &self,
         first: &Sample,
@@ -262,44 +226,45 @@ impl Case<'_> {
         again: &dyn Fn(&Sample) -> Result<Option<Again>>,
     ) -> Result<Vec<PatternTold>> {
         // By the run that they are shown from.
-        let mut by_run: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        let is_first = |facts: &Facts, ranked: &Ranked| {
-            facts.patterns.iter().any(|fact| fact.pattern == ranked.pattern)
-        };
+        let mut by_run: BTreeMap<Example, Vec<usize>> = BTreeMap::new();
         let own = self.failed.iter().position(|sample| sample.how.seed == first.how.seed);
         for (at, one) in ranked.iter().enumerate() {
-            let run = own.filter(|_| is_first(&first.facts, one)).unwrap_or(one.example);
+            let has = |run: &usize| fact(&self.failed[*run].facts, &one.pattern).is_some();
+            let run = match one.example {
+                Example::Failed(_) => own.filter(has).map_or(one.example, Example::Failed),
+                Example::Passed(_) => one.example,
+            };
             by_run.entry(run).or_default().push(at);
         }
         let mut told: Vec<Option<PatternTold>> = ranked.iter().map(|_| None).collect();
         for (run, members) in by_run {
-            let sample = self.failed[run];
-            let facts: Vec<_> = members
+            let sample = match run {
+                Example::Failed(number) => self.failed[number],
+                Example::Passed(number) => &self.passed[number],
+            };
+            let points: Vec<Vec<Point>> =
+                members.iter().map(|&at| points(&sample.facts, &ranked[at], run)).collect();
+            let groups: Vec<Vec<Unnamed>> = members
                 .iter()
-                .filter_map(|&at| {
-                    let same = |fact: &&PatternFact| fact.pattern == ranked[at].pattern;
-                    Some((at, sample.facts.patterns.iter().find(same)?))
-                })
-                .collect();
-            let groups: Vec<Vec<Unnamed>> = facts
-                .iter()
-                .map(|(_, fact)| unnamed(&sample.run, &fact.pattern.acts, &fact.points))
+                .zip(&points)
+                .map(|(&at, points)| unnamed(&sample.run, &ranked[at].pattern.acts, points))
                 .collect();
             let trace = again(sample)?;
             let named = named(&sample.run, trace.as_ref(), &groups);
             let namer = Namer::new(&sample.run);
-            for ((at, fact), accesses) in facts.into_iter().zip(named) {
+            for (at, accesses) in members.into_iter().zip(named) {
                 let stack = |sites: &Vec<Site>| -> Vec<String> {
                     sites.iter().map(|&site| site_name(&namer, &sample.run, site)).collect()
                 };
                 let one = &ranked[at];
+                let stacks = fact(&sample.facts, &one.pattern).map(|fact| &fact.stacks[..]);
                 told[at] = Some(PatternTold {
                     rank: one.rank,
                     ties: one.ties,
                     score: one.score,
                     name: one.pattern.name(),
                     accesses,
-                    stacks: fact.stacks.iter().map(stack).collect(),
+                    stacks: stacks.unwrap_or_default().iter().map(stack).collect(),
                     counts: one.counts,
                     evidence: Evidence::default(),
                     debug: String::new(),
@@ -307,6 +272,17 @@ impl Case<'_> {
             }
         }
         Ok(told.into_iter().flatten().collect())
+    }
+
+    /// When a pattern is complete for the first time: causes come before effects.
+    fn occurrence(&self, first: &Sample, ranked: &Ranked) -> Option<u64> {
+        let found = match (fact(&first.facts, &ranked.pattern), ranked.example) {
+            (Some(found), _) => found,
+            (None, Example::Failed(number)) => fact(&self.failed[number].facts, &ranked.pattern)?,
+            // It never is.
+            (None, Example::Passed(_)) => return None,
+        };
+        found.points.last().map(|point| point.seq)
     }
 
     fn pairs(
@@ -362,6 +338,45 @@ impl Case<'_> {
         }
         Ok(told.into_iter().flatten().collect())
     }
+}
+
+/// Its place, how many of its pairs are in any order of threads as they are, and when it came.
+type PatternKey = ([bool; 4], usize, Option<u64>);
+
+/// The most suspect first; among equals, what could most be otherwise, triples before pairs, and
+/// what came first.
+fn by_suspicion(
+    ((place, n_fixed, when), one): &(PatternKey, Ranked),
+    (other, two): &(PatternKey, Ranked),
+) -> Ordering {
+    let n_acts = |ranked: &Ranked| ranked.pattern.acts.len();
+    place
+        .cmp(&other.0)
+        .then(two.score.total_cmp(&one.score))
+        .then(n_fixed.cmp(&other.1))
+        .then(n_acts(two).cmp(&n_acts(one)))
+        .then(when.cmp(&other.2))
+}
+
+/// What a run tells of a pattern.
+fn fact<'a>(facts: &'a Facts, pattern: &Pattern) -> Option<&'a PatternFact> {
+    facts.patterns.iter().find(|fact| fact.pattern == *pattern)
+}
+
+/// Where in a run a pattern is; the other way round in a passing one.
+fn points(facts: &Facts, ranked: &Ranked, example: Example) -> Vec<Point> {
+    let acts = &ranked.pattern.acts;
+    let points = match example {
+        Example::Failed(_) => fact(facts, &ranked.pattern).map(|fact| fact.points.clone()),
+        Example::Passed(_) => {
+            let pair = Pair { head: acts[1], tail: acts[0] };
+            facts.pair(pair).map(|fact| {
+                let [head, tail] = fact.first().clone();
+                vec![tail, head]
+            })
+        }
+    };
+    points.unwrap_or_default()
 }
 
 fn unnamed(run: &Run, acts: &[Act], points: &[Point]) -> Vec<Unnamed> {

@@ -20,7 +20,7 @@ const TRIES_MAX: usize = 4;
 /// Runs to be changed.
 pub(crate) struct Court<'a> {
     pub(crate) team: &'a Team,
-    pub(crate) failed: Option<Again>,
+    pub(crate) failed: Option<&'a Again>,
     pub(crate) passed: Vec<Again>,
     /// How runs of this kind fail.
     pub(crate) key: String,
@@ -105,15 +105,15 @@ impl Court<'_> {
         Ok(tried)
     }
 
-    /// Whether the failure is gone with the pair the other way round.
+    /// Whether the failure is gone with the pair the other way round, at any of its occurrences.
     fn gone(&self, pair: Pair, cpu: Option<u32>) -> Result<Option<bool>> {
-        let Some(run) = &self.failed else { return Ok(None) };
+        let Some(run) = self.failed else { return Ok(None) };
         let mut gone = None;
         for order in orders(run, &[pair.tail, pair.head]) {
             match run.with_order(self.team, &order, cpu)? {
-                Change::Fails(key) if key == self.key => return Ok(Some(false)),
+                Change::Fails(key) if key == self.key => gone = Some(false),
                 Change::Impossible => {}
-                Change::Fails(_) | Change::Passes => gone = Some(true),
+                Change::Fails(_) | Change::Passes => return Ok(Some(true)),
             }
         }
         Ok(gone)

@@ -6,6 +6,7 @@ mod compare;
 mod confirm;
 mod gather;
 mod laps;
+mod order;
 mod sample;
 mod tell;
 
