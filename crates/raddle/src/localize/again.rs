@@ -67,13 +67,14 @@ impl Again {
         &self,
         team: &Team,
         order: &[Witness],
+        after: Policy,
         cpu: Option<u32>,
     ) -> Result<Change> {
         let mut change = Change::Impossible;
         for hold in Hold::ALL {
             let Ok(stretches) = weave(&self.model, order, hold) else { continue };
             let schedule = schedule(&self.model, &stretches, self.trace.run());
-            let order = Order::Follow { schedule, strict: false, after: Policy::Rr };
+            let order = Order::Follow { schedule, strict: false, after };
             let plan = Plan { order, cpu, ..self.plan.clone() };
             let judged = team.execute(&plan, Delivery::Schedule)?;
             if let Some(key) = key(&judged.execution, &judged.verdict) {

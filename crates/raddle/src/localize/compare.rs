@@ -16,7 +16,7 @@ use raddle_trial::Plan;
 use super::again::{self, Again};
 use super::confirm::{Court, Evidence};
 use super::gather::gather;
-use super::order::{Place, standings};
+use super::order::{self, Place, standings};
 use super::sample::{Fail, How, Sample};
 use super::tell::{Group, PairTold, PatternTold};
 use super::{plan, settings};
@@ -52,6 +52,7 @@ pub(crate) fn compare(
     let passed_facts: Vec<Facts> = passed.iter().map(|sample| sample.facts.clone()).collect();
     let mut groups = Vec::new();
     for (failure, mut failed) in by_failure {
+        let chance = failed.len() as f64 / samples.len() as f64;
         failed.truncate(args.failed.map_or(usize::MAX, |n| n as usize));
         let failed_facts: Vec<Facts> = failed.iter().map(|sample| sample.facts.clone()).collect();
         let runs = Runs { passed: &passed_facts, failed: &failed_facts };
@@ -76,7 +77,7 @@ pub(crate) fn compare(
         }
         let ranked = rank(&runs, formula(args.score), &suspects);
         suspects.extend(often(&first.facts, &runs, formula(args.score)));
-        let case = Case { args, team, failed: &failed, passed: &passed };
+        let case = Case { chance, args, team, failed: &failed, passed: &passed };
         groups.push(case.group(failure, &first, ranked, suspects)?);
     }
     Ok(groups)
@@ -108,6 +109,8 @@ fn formula(name: FormulaName) -> Formula {
 
 /// Runs that fail in the same way, and those that pass.
 struct Case<'a> {
+    /// The share of all runs that fail like this.
+    chance: f64,
     args: &'a LocalizeArgs,
     team: Option<&'a Team>,
     failed: &'a [&'a Sample],
@@ -153,13 +156,17 @@ impl Case<'_> {
         let standings = standings(of_patterns);
         let mut ranked: Vec<_> = ranked.into_iter().zip(evidence.0).zip(standings).collect();
         ranked.sort_by(|((one, _), standing), ((two, _), other)| {
-            (one.0.0, standing).cmp(&(two.0.0, other)).then_with(|| by_suspicion(one, two))
+            (order::place(one.0.0, *standing), standing)
+                .cmp(&(order::place(two.0.0, *other), other))
+                .then_with(|| by_suspicion(one, two))
         });
         let score = |one: &Suspect| formula(self.args.score).score(one.counts);
         let of_pairs = suspects.iter().zip(&evidence.1).map(|((_, one), e)| (*e, score(one)));
         let standings = self::standings(of_pairs);
         let mut suspects: Vec<_> = suspects.into_iter().zip(evidence.1).zip(standings).collect();
-        suspects.sort_by_key(|(((place, _), _), standing)| (*place, *standing));
+        suspects.sort_by_key(|(((place, _), _), standing)| {
+            (order::place(*place, *standing), *standing)
+        });
         let mut patterns = self.patterns(
             first,
             &ranked.iter().map(|((one, _), _)| one.1.clone()).collect::<Vec<_>>(),
@@ -204,7 +211,8 @@ impl Case<'_> {
         {
             let passed: Result<Vec<_>> = self.passed.iter().take(FORCED).map(again).collect();
             let passed = passed?.into_iter().flatten().collect();
-            let court = Court { team, failed, passed, key: failure.key.clone() };
+            let court =
+                Court { team, failed, passed, key: failure.key.clone(), chance: self.chance };
             let checked = &ranked[..ranked.len().min(CHECKED)];
             let found = team.all(checked, |(_, one), cpu| court.pattern(&one.pattern, cpu))?;
             for (evidence, found) in patterns.iter_mut().zip(found) {

@@ -37,11 +37,22 @@ pub(crate) fn standings(suspects: impl Iterator<Item = (Evidence, f64)> + Clone)
 const UNKNOWN: u8 = 1;
 
 const fn weight(evidence: Evidence) -> u8 {
-    match (evidence.forced, evidence.gone) {
+    match (evidence.forced.fails(), evidence.gone) {
         (Some(true), Some(true) | None) => 0,
-        (Some(true), Some(false)) | (None, Some(true) | None) => UNKNOWN,
+        (Some(true), Some(false)) | (None, _) => UNKNOWN,
         (Some(false), Some(true) | None) => 2,
-        (Some(false) | None, Some(false)) => 3,
+        (Some(false), Some(false)) => 3,
+    }
+}
+
+/// A place, once executions have spoken: a confirmed cause may be anywhere in the code.
+pub(crate) const fn place(
+    [foreign, unusual, fixed, lock]: [bool; 4],
+    standing: Standing,
+) -> [bool; 4] {
+    match standing.weight {
+        0 => [false, false, fixed, lock],
+        _ => [foreign, unusual, fixed, lock],
     }
 }
 

@@ -7,7 +7,7 @@ use raddle_analysis::localize::procedures::Procedure;
 use raddle_analysis::localize::rank::Counts;
 use serde_json::{Value, json};
 
-use super::confirm::Evidence;
+use super::confirm::{Evidence, Forced};
 use super::sample::Fail;
 use crate::hunt::finding::{Access, Finding};
 use crate::hunt::tell;
@@ -122,7 +122,7 @@ impl PatternTold {
             "passed": self.counts.passed,
             "failed": self.counts.failed,
             "confirmed": self.evidence.confirmed(),
-            "forced": self.evidence.forced,
+            "forced": forced(self.evidence),
             "gone": self.evidence.gone,
             "debug": self.debug,
         })
@@ -179,24 +179,31 @@ impl PairTold {
             "level": self.procedure.level(),
             "pairs": pairs,
             "confirmed": self.evidence.confirmed(),
-            "forced": self.evidence.forced,
+            "forced": forced(self.evidence),
             "gone": self.evidence.gone,
             "debug": self.debug,
         })
     }
 }
 
-fn confirmed(evidence: Evidence) -> &'static str {
-    match evidence {
-        Evidence { forced: Some(true), .. } => "; confirmed: forced on a passing run, it fails",
-        Evidence { forced: Some(false), .. } | Evidence { gone: Some(false), .. } => {
-            "; not confirmed"
+fn confirmed(evidence: Evidence) -> String {
+    let Forced { n_failed, n_passed, .. } = evidence.forced;
+    match evidence.confirmed() {
+        Some(true) if n_failed > 0 => {
+            format!(
+                "; confirmed: forced on passing runs, {n_failed} of {} fail",
+                n_failed + n_passed
+            )
         }
-        Evidence { gone: Some(true), .. } => {
-            "; confirmed: the other way round, the failing run passes"
-        }
-        Evidence { .. } => "",
+        Some(true) => "; confirmed: the other way round, the failing run passes".into(),
+        Some(false) => "; not confirmed".into(),
+        None => String::new(),
     }
+}
+
+fn forced(evidence: Evidence) -> Value {
+    let Forced { n_failed, n_passed, .. } = evidence.forced;
+    json!({"failed": n_failed, "passed": n_passed})
 }
 
 /// How large the windows were that patterns needed.

@@ -3,7 +3,7 @@
 // that is gone: its critical section, from lock to unlock, is not over.
 // Hunt: fails
 // Kind: order, race, failure
-// Guilty: 4 lines
+// Guilty: 5 lines
 // Shows: misuse, use-after-free, assert
 
 #include <assert.h>
@@ -29,7 +29,7 @@ static void *work(void *argument)
     pthread_mutex_lock(&task->lock); /* guilty */
     for (int i = 1; i <= 4; i++)
         task->result += i;
-    atomic_store(&task->done, 1);
+    atomic_store(&task->done, 1); /* guilty */
     pthread_mutex_unlock(&task->lock); /* guilty */
     return NULL;
 }
