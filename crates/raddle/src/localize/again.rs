@@ -1,28 +1,30 @@
 //! A run once more, with a trace: to name what it did, and to change it.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use raddle_analysis::localize::facts::Act;
 use raddle_analysis::scan::Model;
 use raddle_analysis::weave::{Hold, schedule, weave};
 use raddle_analysis::witness::Witness;
-use raddle_trace::control::{Mode, Policy};
+use raddle_trace::control::{Mode, Policy, State};
 use raddle_trace::file::{Trace, Writer};
-use raddle_trace::id::{Pc, Site, ThreadId};
+use raddle_trace::id::{Addr, Pc, Site, ThreadId};
 use raddle_trace::run::Run;
-use raddle_trial::verdict::Verdict;
+use raddle_trial::verdict::{Failure, FailureKind, Verdict};
 use raddle_trial::{Delivery, Order, Plan};
 use tempfile::TempDir;
 
 use super::sample::Sample;
 use crate::hunt::base;
 use crate::hunt::failure::Signature;
-use crate::hunt::team::Team;
+use crate::hunt::team::{Judged, Team};
 
 /// See the module.
 pub(crate) struct Again {
     plan: Plan,
     pub(crate) trace: Trace,
     model: Model,
+    /// What threads waited for in vain when it ended.
+    waited: Vec<Addr>,
     _directory: TempDir,
 }
 
@@ -53,13 +55,19 @@ impl Again {
         };
         let judged = team.execute(&plan, delivery)?;
         writer.finish(&judged.execution.run)?;
+        let build_id = judged.execution.run.modules.first().map(|module| &module.build_id[..]);
+        ensure!(
+            build_id.unwrap_or_default() == sample.build_id(),
+            "the runs are of another build of the program; start anew"
+        );
         let key = key(&judged.execution, &judged.verdict);
         if key != sample.failure.as_ref().map(|failure| failure.key.clone()) {
             return Ok(None);
         }
         let trace = Trace::open(&path)?;
         let (model, _, _) = base::read(&trace)?;
-        Ok(Some(Self { plan, trace, model, _directory: directory }))
+        let waited = waited(&judged);
+        Ok(Some(Self { plan, trace, model, waited, _directory: directory }))
     }
 
     /// The same run with these accesses in this order.
@@ -118,6 +126,12 @@ impl Again {
         !witnesses.is_empty() && witnesses.iter().all(|one| self.model.words.is_lock(one.addr))
     }
 
+    /// Whether an access is to what threads waited for in vain; of no matter if none did.
+    pub(crate) fn is_waited_for(&self, act: Act) -> bool {
+        let is_it = |one: &Witness| self.waited.contains(&one.addr);
+        self.waited.is_empty() || self.witnesses(act).iter().any(is_it)
+    }
+
     /// Accesses of a kind: of each thread the first and the last one.
     pub(crate) fn witnesses(&self, act: Act) -> Vec<Witness> {
         let Some(pc) = pc(self.trace.run(), act.site) else { return Vec::new() };
@@ -132,6 +146,19 @@ impl Again {
         all.sort_by_key(|witness| witness.seq);
         all.dedup_by_key(|witness| witness.seq);
         all
+    }
+}
+
+/// What threads wait for in a deadlock, but for each other's ends.
+fn waited(judged: &Judged) -> Vec<Addr> {
+    let is_deadlock = |failure: &Failure| failure.kind == FailureKind::Deadlock;
+    match &judged.verdict {
+        Verdict::Fail(failure) if is_deadlock(failure) => {
+            let ends = [State::Ended, State::Unborn, State::Join, State::Ready];
+            let threads = judged.execution.outcome.threads.iter();
+            threads.filter(|at| !ends.contains(&at.state)).map(|at| at.object).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

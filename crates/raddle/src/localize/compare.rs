@@ -1,6 +1,6 @@
 //! Failing runs against passing ones: what is to blame, in its order.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
@@ -16,7 +16,7 @@ use raddle_trial::Plan;
 use super::again::{self, Again};
 use super::confirm::{Court, Evidence};
 use super::gather::gather;
-use super::order::{self, Place, standings};
+use super::order::{Candidate, Place, Rank, sort};
 use super::sample::{Fail, How, Sample};
 use super::tell::{Group, PairTold, PatternTold};
 use super::{plan, settings};
@@ -131,112 +131,78 @@ impl Case<'_> {
         };
         let shown = again(first)?;
         let place = Place::new(&first.run, self.passed, shown.as_ref());
-        let mut ranked: Vec<_> = ranked
-            .into_iter()
-            .map(|one| {
-                let acts = &one.pattern.acts;
-                let key = (place.of(acts), place.n_fixed(acts), self.occurrence(first, &one));
-                (key, one)
-            })
-            .collect();
-        ranked.sort_by(|one, two| by_suspicion(one, two));
-        let mut suspects: Vec<_> = suspects
-            .into_iter()
-            .map(|one| {
-                let acts = one.pairs.iter().flat_map(|pair| [pair.head, pair.tail]);
-                (place.of(&acts.collect::<Vec<_>>()), one)
-            })
-            .collect();
-        suspects.sort_by_key(|(place, _)| *place);
         let most = self.args.count.map_or(NAMED, |n| n as usize).max(CHECKED);
+        let mut ranked = self.by_suspicion(first, &place, ranked);
         ranked.truncate(most);
+        let mut suspects: Vec<_> =
+            suspects.into_iter().map(|one| self.candidate(&place, one)).collect();
+        suspects.sort_by_key(|one| one.spot);
         suspects.truncate(most);
-        let evidence = self.evidence(failure, shown.as_ref(), &ranked, &suspects, &again)?;
-        let of_patterns = ranked.iter().zip(&evidence.0).map(|((_, one), e)| (*e, one.score));
-        let standings = standings(of_patterns);
-        let mut ranked: Vec<_> = ranked.into_iter().zip(evidence.0).zip(standings).collect();
-        ranked.sort_by(|((one, _), standing), ((two, _), other)| {
-            (order::place(one.0.0, *standing), standing)
-                .cmp(&(order::place(two.0.0, *other), other))
-                .then_with(|| by_suspicion(one, two))
-        });
-        let score = |one: &Suspect| formula(self.args.score).score(one.counts);
-        let of_pairs = suspects.iter().zip(&evidence.1).map(|((_, one), e)| (*e, score(one)));
-        let standings = self::standings(of_pairs);
-        let mut suspects: Vec<_> = suspects.into_iter().zip(evidence.1).zip(standings).collect();
-        suspects.sort_by_key(|(((place, _), _), standing)| {
-            (order::place(*place, *standing), *standing)
-        });
-        let mut patterns = self.patterns(
-            first,
-            &ranked.iter().map(|((one, _), _)| one.1.clone()).collect::<Vec<_>>(),
-            &again,
-        )?;
-        let mut pairs = self.pairs(
-            first,
-            shown.as_ref(),
-            &suspects.iter().map(|((one, _), _)| one.1.clone()).collect::<Vec<_>>(),
-            &again,
-        )?;
-        for (told, ((one, evidence), standing)) in patterns.iter_mut().zip(&ranked) {
-            told.evidence = *evidence;
-            told.debug = format!("{:?} {:?}", one.0, standing);
+        if let Some(team) = self.team
+            && !self.args.no_confirm
+        {
+            let passed: Result<Vec<_>> = self.passed.iter().take(FORCED).map(&again).collect();
+            let passed = passed?.into_iter().flatten().collect();
+            let key = failure.key.clone();
+            let court = Court { team, failed: shown.as_ref(), passed, key, chance: self.chance };
+            check(team, &mut ranked, |one, cpu| court.pattern(&one.pattern, cpu))?;
+            check(team, &mut suspects, |one, cpu| court.suspect(one, cpu))?;
         }
-        for (told, ((one, evidence), standing)) in pairs.iter_mut().zip(&suspects) {
-            told.evidence = *evidence;
-            told.debug = format!("{:?} {:?} {}", one.0, standing, score(&one.1));
+        let ranks = sort(&mut ranked);
+        sort(&mut suspects);
+        let mut patterns = self.patterns(first, &ranked, &again)?;
+        for (told, rank) in patterns.iter_mut().zip(ranks) {
+            told.rank = rank;
         }
         Ok(Group {
             failure: failure.clone(),
             n_failed: self.failed.len(),
             n_passed: self.passed.len(),
             patterns,
-            pairs,
+            pairs: self.pairs(first, shown.as_ref(), &suspects, &again)?,
         })
     }
 
-    /// What executions say of the first patterns and suspects.
-    fn evidence(
+    /// Patterns, the most suspect first; among equals, what could most be otherwise, triples before
+    /// pairs, and what came first.
+    fn by_suspicion(
         &self,
-        failure: &Fail,
-        failed: Option<&Again>,
-        ranked: &[(PatternKey, Ranked)],
-        suspects: &[([bool; 4], Suspect)],
-        again: &dyn Fn(&Sample) -> Result<Option<Again>>,
-    ) -> Result<(Vec<Evidence>, Vec<Evidence>)> {
-        let mut patterns = vec![Evidence::default(); ranked.len()];
-        let mut pairs = vec![Evidence::default(); suspects.len()];
-        if let Some(team) = self.team
-            && !self.args.no_confirm
-        {
-            let passed: Result<Vec<_>> = self.passed.iter().take(FORCED).map(again).collect();
-            let passed = passed?.into_iter().flatten().collect();
-            let court =
-                Court { team, failed, passed, key: failure.key.clone(), chance: self.chance };
-            let checked = &ranked[..ranked.len().min(CHECKED)];
-            let found = team.all(checked, |(_, one), cpu| court.pattern(&one.pattern, cpu))?;
-            for (evidence, found) in patterns.iter_mut().zip(found) {
-                *evidence = found.unwrap_or_default();
-            }
-            let checked = &suspects[..suspects.len().min(CHECKED)];
-            let found = team.all(checked, |(_, one), cpu| court.suspect(one, cpu))?;
-            for (evidence, found) in pairs.iter_mut().zip(found) {
-                *evidence = found.unwrap_or_default();
-            }
-        }
-        Ok((patterns, pairs))
+        first: &Sample,
+        place: &Place<'_>,
+        ranked: Vec<Ranked>,
+    ) -> Vec<Candidate<Ranked>> {
+        let mut all: Vec<_> = ranked
+            .into_iter()
+            .map(|what| {
+                let acts = &what.pattern.acts;
+                let tie = (place.n_fixed(acts), Reverse(acts.len()), self.occurrence(first, &what));
+                let (spot, score) = (place.of(acts), what.score);
+                (tie, Candidate { what, spot, score, evidence: Evidence::default() })
+            })
+            .collect();
+        all.sort_by(|(tie, one), (other, two)| {
+            let by_spot = one.spot.cmp(&two.spot);
+            by_spot.then(two.score.total_cmp(&one.score)).then(tie.cmp(other))
+        });
+        all.into_iter().map(|(_, candidate)| candidate).collect()
+    }
+
+    fn candidate(&self, place: &Place<'_>, what: Suspect) -> Candidate<Suspect> {
+        let acts: Vec<Act> = what.pairs.iter().flat_map(|pair| [pair.head, pair.tail]).collect();
+        let score = formula(self.args.score).score(what.counts);
+        Candidate { what, spot: place.of(&acts), score, evidence: Evidence::default() }
     }
 
     fn patterns(
         &self,
         first: &Sample,
-        ranked: &[Ranked],
+        ranked: &[Candidate<Ranked>],
         again: &dyn Fn(&Sample) -> Result<Option<Again>>,
     ) -> Result<Vec<PatternTold>> {
         // By the run that they are shown from.
         let mut by_run: BTreeMap<Example, Vec<usize>> = BTreeMap::new();
         let own = self.failed.iter().position(|sample| sample.how.seed == first.how.seed);
-        for (at, one) in ranked.iter().enumerate() {
+        for (at, Candidate { what: one, .. }) in ranked.iter().enumerate() {
             let has = |run: &usize| fact(&self.failed[*run].facts, &one.pattern).is_some();
             let run = match one.example {
                 Example::Failed(_) => own.filter(has).map_or(one.example, Example::Failed),
@@ -251,11 +217,11 @@ impl Case<'_> {
                 Example::Passed(number) => &self.passed[number],
             };
             let points: Vec<Vec<Point>> =
-                members.iter().map(|&at| points(&sample.facts, &ranked[at], run)).collect();
+                members.iter().map(|&at| points(&sample.facts, &ranked[at].what, run)).collect();
             let groups: Vec<Vec<Unnamed>> = members
                 .iter()
                 .zip(&points)
-                .map(|(&at, points)| unnamed(&sample.run, &ranked[at].pattern.acts, points))
+                .map(|(&at, points)| unnamed(&sample.run, &ranked[at].what.pattern.acts, points))
                 .collect();
             let trace = again(sample)?;
             let named = named(&sample.run, trace.as_ref(), &groups);
@@ -264,18 +230,16 @@ impl Case<'_> {
                 let stack = |sites: &Vec<Site>| -> Vec<String> {
                     sites.iter().map(|&site| site_name(&namer, &sample.run, site)).collect()
                 };
-                let one = &ranked[at];
+                let Candidate { what: one, evidence, .. } = &ranked[at];
                 let stacks = fact(&sample.facts, &one.pattern).map(|fact| &fact.stacks[..]);
                 told[at] = Some(PatternTold {
-                    rank: one.rank,
-                    ties: one.ties,
+                    rank: Rank { rank: at + 1, n_ties: 1 },
                     score: one.score,
                     name: one.pattern.name(),
                     accesses,
                     stacks: stacks.unwrap_or_default().iter().map(stack).collect(),
                     counts: one.counts,
-                    evidence: Evidence::default(),
-                    debug: String::new(),
+                    evidence: *evidence,
                 });
             }
         }
@@ -297,13 +261,13 @@ impl Case<'_> {
         &self,
         first: &Sample,
         shown: Option<&Again>,
-        suspects: &[Suspect],
+        suspects: &[Candidate<Suspect>],
         again: &dyn Fn(&Sample) -> Result<Option<Again>>,
     ) -> Result<Vec<PairTold>> {
         let mut told: Vec<Option<PairTold>> = suspects.iter().map(|_| None).collect();
         let mut by_run: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
         for (at, suspect) in suspects.iter().enumerate() {
-            by_run.entry(suspect.passing).or_default().push(at);
+            by_run.entry(suspect.what.passing).or_default().push(at);
         }
         for (passing, members) in by_run {
             let (sample, trace) = match passing {
@@ -314,7 +278,7 @@ impl Case<'_> {
             let groups: Vec<Vec<Unnamed>> = members
                 .iter()
                 .map(|&at| {
-                    let suspect = &suspects[at];
+                    let suspect = &suspects[at].what;
                     let pairs = suspect.pairs.iter().zip(&suspect.points);
                     pairs
                         .flat_map(|(pair, points)| {
@@ -334,13 +298,12 @@ impl Case<'_> {
                 while let (Some(head), Some(tail)) = (accesses.next(), accesses.next()) {
                     pairs.push([head, tail]);
                 }
-                let procedure = suspects[at].procedure;
+                let Candidate { what, evidence, .. } = &suspects[at];
                 told[at] = Some(PairTold {
                     rank: at + 1,
-                    procedure,
+                    procedure: what.procedure,
                     pairs,
-                    evidence: Evidence::default(),
-                    debug: String::new(),
+                    evidence: *evidence,
                 });
             }
         }
@@ -348,22 +311,18 @@ impl Case<'_> {
     }
 }
 
-/// Its place, how many of its pairs are in any order of threads as they are, and when it came.
-type PatternKey = ([bool; 4], usize, Option<u64>);
-
-/// The most suspect first; among equals, what could most be otherwise, triples before pairs, and
-/// what came first.
-fn by_suspicion(
-    ((place, n_fixed, when), one): &(PatternKey, Ranked),
-    (other, two): &(PatternKey, Ranked),
-) -> Ordering {
-    let n_acts = |ranked: &Ranked| ranked.pattern.acts.len();
-    place
-        .cmp(&other.0)
-        .then(two.score.total_cmp(&one.score))
-        .then(n_fixed.cmp(&other.1))
-        .then(n_acts(two).cmp(&n_acts(one)))
-        .then(when.cmp(&other.2))
+/// Lets executions speak of the first ones.
+fn check<T: Sync>(
+    team: &Team,
+    candidates: &mut [Candidate<T>],
+    court: impl Fn(&T, Option<u32>) -> Result<Evidence> + Sync,
+) -> Result<()> {
+    let n_checked = candidates.len().min(CHECKED);
+    let found = team.all(&candidates[..n_checked], |one, cpu| court(&one.what, cpu))?;
+    for (one, evidence) in candidates.iter_mut().zip(found) {
+        one.evidence = evidence.unwrap_or_default();
+    }
+    Ok(())
 }
 
 /// What a run tells of a pattern.

@@ -41,7 +41,11 @@ const SHOWN: u64 = 5;
 pub(crate) fn localize(mut args: LocalizeArgs) -> Result<Exit> {
     target::without_backtraces(&mut args.target);
     let (done, team) = match &args.from {
-        Some(directory) => (Done { samples: sample::all(directory)?, ..Done::default() }, None),
+        Some(directory) => {
+            let done = Done { samples: sample::all(directory)?, ..Done::default() };
+            let has_program = !args.target.command.is_empty();
+            (done, has_program.then(|| team(&args)).transpose()?)
+        }
         None => {
             let (done, team) = collect(&args)?;
             (done, Some(team))
@@ -67,10 +71,8 @@ pub(crate) fn localize(mut args: LocalizeArgs) -> Result<Exit> {
 
 /// Executes the target many times.
 fn collect(args: &LocalizeArgs) -> Result<(Done, Team)> {
-    let expected = target::expected(&args.expected)?.unwrap_or_default();
     let policy = policy(args)?;
-    let (mut launch, _) = target::launch(&args.target)?;
-    launch.timeout = target::timeout(args.target.timeout.unwrap_or(TIMEOUT));
+    let team = team(args)?;
     let directory = args.output.join("localize");
     std::fs::create_dir_all(&directory)
         .with_context(|| format!("cannot make the directory {}", directory.display()))?;
@@ -80,10 +82,6 @@ fn collect(args: &LocalizeArgs) -> Result<(Done, Team)> {
     } else {
         sample::clear(&directory)?;
     }
-    target::prepare()?;
-    target::isolate(&mut launch)?;
-    let time = Duration::from_secs_f64(args.time.min(1e9));
-    let team = Team::new(launch, expected, args.jobs, usize::MAX, time);
     // More runs than before, if there are some.
     let runs_max = done.samples.len() + args.runs as usize;
     let campaign = Campaign {
@@ -98,6 +96,17 @@ fn collect(args: &LocalizeArgs) -> Result<(Done, Team)> {
     };
     let done = campaign.run(done)?;
     Ok((done, team))
+}
+
+/// Whoever executes the target.
+fn team(args: &LocalizeArgs) -> Result<Team> {
+    let expected = target::expected(&args.expected)?.unwrap_or_default();
+    let (mut launch, _) = target::launch(&args.target)?;
+    launch.timeout = target::timeout(args.target.timeout.unwrap_or(TIMEOUT));
+    target::prepare()?;
+    target::isolate(&mut launch)?;
+    let time = Duration::from_secs_f64(args.time.min(1e9));
+    Ok(Team::new(launch, expected, args.jobs, usize::MAX, time))
 }
 
 fn plan(args: &LocalizeArgs) -> Plan {

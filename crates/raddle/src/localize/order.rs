@@ -1,8 +1,7 @@
 //! The order in which suspects are told.
 //!
-//! Where accesses are comes first ([`Place`]), then what executions say of them, then what
-//! comparing says: what is far less suspect than others is not told before them, though
-//! executions confirm it, since almost any change to a run can make it fail by accident.
+//! Where accesses are comes first ([`Spot`]), then what executions say of them, then what
+//! comparing runs says.
 
 use raddle_analysis::localize::facts::Act;
 use raddle_report::symbols::name::Namer;
@@ -13,47 +12,76 @@ use super::again::{self, Again};
 use super::confirm::Evidence;
 use super::sample::Sample;
 
-/// What executions and comparing say together: the less the better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Standing {
-    weight: u8,
-    is_weak: bool,
+/// A suspect, with all that decides where it is told.
+pub(crate) struct Candidate<T> {
+    pub(crate) what: T,
+    pub(crate) spot: Spot,
+    /// By comparing runs.
+    pub(crate) score: f64,
+    /// By executing them.
+    pub(crate) evidence: Evidence,
 }
 
-/// The standing of suspects by their evidence and suspicion.
-pub(crate) fn standings(suspects: impl Iterator<Item = (Evidence, f64)> + Clone) -> Vec<Standing> {
-    let open = suspects.clone().filter(|(evidence, _)| weight(*evidence) <= UNKNOWN);
-    let best = open.map(|(_, score)| score).fold(0.0, f64::max);
-    suspects
-        .map(|(evidence, score)| {
-            let is_weak = score < best / 2.0;
-            let weight = weight(evidence);
-            Standing { weight: if is_weak { weight.max(UNKNOWN) } else { weight }, is_weak }
-        })
-        .collect()
+/// Brings suspects into their order, and gives each its rank. Equal ones stay as they are, and
+/// share a rank.
+pub(crate) fn sort<T>(candidates: &mut [Candidate<T>]) -> Vec<Rank> {
+    let open = candidates.iter().filter(|one| weight(one.evidence) <= UNKNOWN);
+    let best = open.map(|one| one.score).fold(0.0, f64::max);
+    let key = |one: &Candidate<T>| {
+        let weight = weight(one.evidence);
+        let Spot { foreign, unusual, fixed, lock, elsewhere } = one.spot;
+        // A confirmed cause may be anywhere in the code.
+        let code = (weight > CONFIRMED).then_some((foreign, unusual));
+        (code.unwrap_or_default(), fixed, lock, weight, one.score < best / 2.0, elsewhere)
+    };
+    candidates.sort_by_key(key);
+    let same = |one: &Candidate<T>, two: &Candidate<T>| {
+        key(one) == key(two) && one.score.total_cmp(&two.score).is_eq()
+    };
+    let mut ranks = Vec::new();
+    for equals in candidates.chunk_by(same) {
+        let (rank, n_ties) = (ranks.len() + 1, equals.len());
+        ranks.extend(equals.iter().map(|_| Rank { rank, n_ties }));
+    }
+    ranks
 }
 
+/// The place of a suspect among all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rank {
+    /// From 1; the next rank counts those before.
+    pub(crate) rank: usize,
+    /// How many share it.
+    pub(crate) n_ties: usize,
+}
+
+const CONFIRMED: u8 = 0;
 /// Nothing is known, or as much for it as against it.
 const UNKNOWN: u8 = 1;
 
+/// What executions say: the less the better.
 const fn weight(evidence: Evidence) -> u8 {
     match (evidence.forced.fails(), evidence.gone) {
-        (Some(true), Some(true) | None) => 0,
+        (Some(true), Some(true) | None) => CONFIRMED,
         (Some(true), Some(false)) | (None, _) => UNKNOWN,
         (Some(false), Some(true) | None) => 2,
         (Some(false), Some(false)) => 3,
     }
 }
 
-/// A place, once executions have spoken: a confirmed cause may be anywhere in the code.
-pub(crate) const fn place(
-    [foreign, unusual, fixed, lock]: [bool; 4],
-    standing: Standing,
-) -> [bool; 4] {
-    match standing.weight {
-        0 => [false, false, fixed, lock],
-        _ => [foreign, unusual, fixed, lock],
-    }
+/// Where accesses are: what is said of them speaks against them, the first the most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Spot {
+    /// Not all are in the program's own code.
+    foreign: bool,
+    /// Passing runs do not come to all of them: they are most often an effect.
+    unusual: bool,
+    /// Their order could be no other one.
+    fixed: bool,
+    /// They are to the words of locks, which only follow the others.
+    lock: bool,
+    /// Threads wait in vain, and not for what they are about.
+    elsewhere: bool,
 }
 
 /// Where a cause is to be looked for first.
@@ -70,18 +98,18 @@ impl<'a> Place<'a> {
         Self { run, namer: Namer::new(run), passed, failed }
     }
 
-    /// The less the better. First the program's own code; in it what passing runs come to as
-    /// well, since what only failing runs come to is most often an effect; then accesses whose
-    /// order could be another one, and that are not a lock's, which only follow the others.
-    pub(crate) fn of(&self, acts: &[Act]) -> [bool; 4] {
+    /// Where accesses are: two pairs of them, or two or three that follow each other.
+    pub(crate) fn of(&self, acts: &[Act]) -> Spot {
         let is_usual = |act: &Act| self.passed.iter().any(|sample| sample.facts.has(*act));
         let n_pairs = if acts.len() == 4 { 2 } else { acts.len() - 1 };
-        [
-            !acts.iter().all(|act| self.is_own(act.site)),
-            !acts.iter().all(is_usual),
-            self.n_fixed(acts) == n_pairs,
-            self.failed.is_some_and(|run| acts.iter().all(|act| run.is_of_lock(*act))),
-        ]
+        let in_run = |is_so: &dyn Fn(&Again) -> bool| self.failed.is_some_and(is_so);
+        Spot {
+            foreign: !acts.iter().all(|act| self.is_own(act.site)),
+            unusual: !acts.iter().all(is_usual),
+            fixed: self.n_fixed(acts) == n_pairs,
+            lock: in_run(&|run| acts.iter().all(|act| run.is_of_lock(*act))),
+            elsewhere: in_run(&|run| !acts.iter().any(|act| run.is_waited_for(*act))),
+        }
     }
 
     /// How many pairs of accesses that follow each other do so in any order of threads.

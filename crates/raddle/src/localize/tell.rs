@@ -8,6 +8,7 @@ use raddle_analysis::localize::rank::Counts;
 use serde_json::{Value, json};
 
 use super::confirm::{Evidence, Forced};
+use super::order::Rank;
 use super::sample::Fail;
 use crate::hunt::finding::{Access, Finding};
 use crate::hunt::tell;
@@ -23,8 +24,7 @@ pub(crate) struct Group {
 
 /// A pattern in its place.
 pub(crate) struct PatternTold {
-    pub(crate) rank: usize,
-    pub(crate) ties: usize,
+    pub(crate) rank: Rank,
     pub(crate) score: f64,
     pub(crate) name: String,
     pub(crate) accesses: Vec<Access>,
@@ -32,7 +32,6 @@ pub(crate) struct PatternTold {
     pub(crate) stacks: Vec<Vec<String>>,
     pub(crate) counts: Counts,
     pub(crate) evidence: Evidence,
-    pub(crate) debug: String,
 }
 
 /// A pair, or a couple of them, in its place.
@@ -42,7 +41,6 @@ pub(crate) struct PairTold {
     /// Head and tail of each.
     pub(crate) pairs: Vec<[Access; 2]>,
     pub(crate) evidence: Evidence,
-    pub(crate) debug: String,
 }
 
 impl Group {
@@ -78,14 +76,14 @@ impl Group {
             let Counts { failed, passed, n_failed, n_passed } = told.counts;
             let on = Finding::variables(&told.accesses);
             let on = on.map_or(String::new(), |on| format!(" on {on}"));
-            let ties = match told.ties {
+            let ties = match told.rank.n_ties {
                 1 => String::new(),
                 n => format!(", shared by {n}"),
             };
             let _ = writeln!(
                 text,
                 "{}. {}{on}: {:.2}{ties}; {failed} of {n_failed} failing, {passed} of {n_passed} passing runs{}",
-                told.rank,
+                told.rank.rank,
                 told.name,
                 told.score,
                 confirmed(told.evidence)
@@ -112,8 +110,8 @@ impl Group {
 impl PatternTold {
     fn json(&self) -> Value {
         json!({
-            "rank": self.rank,
-            "ties": self.ties,
+            "rank": self.rank.rank,
+            "ties": self.rank.n_ties,
             // Not every score is a number in JSON.
             "score": if self.score.is_finite() { json!(self.score) } else { json!("infinite") },
             "pattern": self.name,
@@ -124,7 +122,6 @@ impl PatternTold {
             "confirmed": self.evidence.confirmed(),
             "forced": forced(self.evidence),
             "gone": self.evidence.gone,
-            "debug": self.debug,
         })
     }
 
@@ -181,7 +178,6 @@ impl PairTold {
             "confirmed": self.evidence.confirmed(),
             "forced": forced(self.evidence),
             "gone": self.evidence.gone,
-            "debug": self.debug,
         })
     }
 }
