@@ -69,7 +69,8 @@ fn study(word: Option<&str>) -> Result<()> {
         );
     }
     let directory = tempfile::tempdir().context("cannot make a temporary directory")?;
-    let programs = corpus::programs(word)?;
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/raddle/tests");
+    let programs = corpus::programs(&tests, word)?;
     let next = AtomicUsize::new(0);
     let rows = Mutex::new(Vec::new());
     std::thread::scope(|scope| {

@@ -86,7 +86,7 @@ pub(crate) fn compare(
 /// The same runs with loops told; as they are, where that does not work.
 fn with_laps(args: &LocalizeArgs, team: &Team, samples: &[Sample]) -> Result<Vec<Sample>> {
     let told = team.all(samples, |sample, cpu| {
-        let how = How { with_laps: true, ..sample.how };
+        let how = How { with_laps: true, ..sample.how.clone() };
         let plan = Plan { cpu, ..how.plan(&plan(args)) };
         let (_, told) = gather(team, how, &plan, settings(args))?;
         Ok(told.filter(|told| told.failure == sample.failure))

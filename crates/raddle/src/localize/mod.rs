@@ -9,6 +9,7 @@ mod laps;
 mod order;
 mod sample;
 mod tell;
+mod woven;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};
