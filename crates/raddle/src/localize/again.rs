@@ -123,7 +123,8 @@ impl Again {
     /// Whether an access is to the word of a lock.
     pub(crate) fn is_of_lock(&self, act: Act) -> bool {
         let witnesses = self.witnesses(act);
-        !witnesses.is_empty() && witnesses.iter().all(|one| self.model.words.is_lock(one.addr))
+        !witnesses.is_empty()
+            && witnesses.iter().all(|one| self.model.words.looks_like_lock(one.addr))
     }
 
     /// Whether an access is to what threads waited for in vain; of no matter if none did.

@@ -149,6 +149,13 @@ impl Case<'_> {
             check(team, &mut suspects, |one, cpu| court.suspect(one, cpu))?;
         }
         let ranks = sort(&mut ranked);
+        if let Some(cause) = ranked.first().filter(|first| first.is_confirmed()) {
+            let pairs: Vec<&[Act]> = cause.what.pattern.acts.windows(2).collect();
+            for one in &mut suspects {
+                let is_part = |pair: &Pair| pairs.contains(&&[pair.head, pair.tail][..]);
+                one.is_part = one.what.pairs.iter().all(is_part);
+            }
+        }
         sort(&mut suspects);
         let mut patterns = self.patterns(first, &ranked, &again)?;
         for (told, rank) in patterns.iter_mut().zip(ranks) {
@@ -177,7 +184,7 @@ impl Case<'_> {
                 let acts = &what.pattern.acts;
                 let tie = (place.n_fixed(acts), Reverse(acts.len()), self.occurrence(first, &what));
                 let (spot, score) = (place.of(acts), what.score);
-                (tie, Candidate { what, spot, score, evidence: Evidence::default() })
+                (tie, Candidate::new(what, spot, score))
             })
             .collect();
         all.sort_by(|(tie, one), (other, two)| {
@@ -190,7 +197,7 @@ impl Case<'_> {
     fn candidate(&self, place: &Place<'_>, what: Suspect) -> Candidate<Suspect> {
         let acts: Vec<Act> = what.pairs.iter().flat_map(|pair| [pair.head, pair.tail]).collect();
         let score = formula(self.args.score).score(what.counts);
-        Candidate { what, spot: place.of(&acts), score, evidence: Evidence::default() }
+        Candidate::new(what, place.of(&acts), score)
     }
 
     fn patterns(

@@ -20,6 +20,20 @@ pub(crate) struct Candidate<T> {
     pub(crate) score: f64,
     /// By executing them.
     pub(crate) evidence: Evidence,
+    /// It is part of a confirmed cause.
+    pub(crate) is_part: bool,
+}
+
+impl<T> Candidate<T> {
+    /// Before runs were executed.
+    pub(crate) fn new(what: T, spot: Spot, score: f64) -> Self {
+        Self { what, spot, score, evidence: Evidence::default(), is_part: false }
+    }
+
+    /// Whether executions show that it is a cause.
+    pub(crate) const fn is_confirmed(&self) -> bool {
+        weight(self.evidence) == CONFIRMED
+    }
 }
 
 /// Brings suspects into their order, and gives each its rank. Equal ones stay as they are, and
@@ -32,7 +46,8 @@ pub(crate) fn sort<T>(candidates: &mut [Candidate<T>]) -> Vec<Rank> {
         let Spot { foreign, unusual, fixed, lock, elsewhere } = one.spot;
         // A confirmed cause may be anywhere in the code.
         let code = (weight > CONFIRMED).then_some((foreign, unusual));
-        (code.unwrap_or_default(), fixed, lock, weight, one.score < best / 2.0, elsewhere)
+        let is_weak = one.score < best / 2.0;
+        (code.unwrap_or_default(), fixed, lock, weight, !one.is_part, is_weak, elsewhere)
     };
     candidates.sort_by_key(key);
     let same = |one: &Candidate<T>, two: &Candidate<T>| {

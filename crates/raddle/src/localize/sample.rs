@@ -176,6 +176,8 @@ fn paths(directory: &Path) -> Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use raddle_trace::control::Mode;
+    use raddle_trace::id::{Site, ThreadId};
+    use raddle_trace::schedule::Step;
 
     use super::*;
 
@@ -190,7 +192,9 @@ mod tests {
             threads: vec![],
             ending: None,
         };
-        let how = How { seed: 7, policy: Policy::Pos, with_laps: false };
+        let steps = vec![Step::Run { thread: ThreadId(1), count: 3, site: Site(5) }];
+        let policy = Policy::Woven { schedule: Schedule { steps }, mixed: true };
+        let how = How { seed: 7, policy, with_laps: false };
         Sample { run, how, failure: None, facts: Facts::default() }
     }
 
