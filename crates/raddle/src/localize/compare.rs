@@ -1,7 +1,7 @@
 //! Failing runs against passing ones: what is to blame, in its order.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use raddle_analysis::localize::facts::{Act, Facts, Pair, Pattern, PatternFact, Point};
@@ -149,12 +149,12 @@ impl Case<'_> {
             check(team, &mut suspects, |one, cpu| court.suspect(one, cpu))?;
         }
         let ranks = sort(&mut ranked);
-        if let Some(cause) = ranked.first().filter(|first| first.is_confirmed()) {
-            let pairs: Vec<&[Act]> = cause.what.pattern.acts.windows(2).collect();
-            for one in &mut suspects {
-                let is_part = |pair: &Pair| pairs.contains(&&[pair.head, pair.tail][..]);
-                one.is_part = one.what.pairs.iter().all(is_part);
-            }
+        let causes = ranked.iter().take_while(|one| one.is_confirmed());
+        let pairs: BTreeSet<&[Act]> =
+            causes.flat_map(|one| one.what.pattern.acts.windows(2)).collect();
+        for one in &mut suspects {
+            let is_part = |pair: &Pair| pairs.contains(&[pair.head, pair.tail][..]);
+            one.is_part = one.what.pairs.iter().all(is_part);
         }
         sort(&mut suspects);
         let mut patterns = self.patterns(first, &ranked, &again)?;

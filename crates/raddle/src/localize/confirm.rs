@@ -57,6 +57,11 @@ impl Forced {
         self.n_failed + self.n_passed
     }
 
+    /// Whether more than half of them fail.
+    pub(crate) const fn mostly_fails(self) -> bool {
+        self.n_failed > self.n_passed
+    }
+
     /// Whether it makes runs fail; none if that cannot be told.
     pub(crate) const fn fails(self) -> Option<bool> {
         match self {
@@ -141,7 +146,7 @@ impl Court<'_> {
         }
         let rate = forced.n_failed as f64 / forced.n().max(1) as f64;
         let is_rare = forced.n_failed > 0 && rate >= RARE * self.chance;
-        forced.is_telling = rate > 0.5 || is_rare;
+        forced.is_telling = forced.mostly_fails() || is_rare;
         Ok(forced)
     }
 

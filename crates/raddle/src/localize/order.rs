@@ -32,7 +32,7 @@ impl<T> Candidate<T> {
 
     /// Whether executions show that it is a cause.
     pub(crate) const fn is_confirmed(&self) -> bool {
-        weight(self.evidence) == CONFIRMED
+        weight(self.evidence) <= CONFIRMED
     }
 }
 
@@ -47,7 +47,8 @@ pub(crate) fn sort<T>(candidates: &mut [Candidate<T>]) -> Vec<Rank> {
         // A confirmed cause may be anywhere in the code.
         let code = (weight > CONFIRMED).then_some((foreign, unusual));
         let is_weak = one.score < best / 2.0;
-        (code.unwrap_or_default(), fixed, lock, weight, !one.is_part, is_weak, elsewhere)
+        let is_apart = weight > CONFIRMED && !one.is_part;
+        (code.unwrap_or_default(), fixed, lock, weight, is_apart, is_weak, elsewhere)
     };
     candidates.sort_by_key(key);
     let same = |one: &Candidate<T>, two: &Candidate<T>| {
@@ -70,17 +71,19 @@ pub(crate) struct Rank {
     pub(crate) n_ties: usize,
 }
 
-const CONFIRMED: u8 = 0;
+/// Runs fail with it, if not most of them then far more than by chance.
+const CONFIRMED: u8 = 1;
 /// Nothing is known, or as much for it as against it.
-const UNKNOWN: u8 = 1;
+const UNKNOWN: u8 = 2;
 
 /// What executions say: the less the better.
 const fn weight(evidence: Evidence) -> u8 {
     match (evidence.forced.fails(), evidence.gone) {
+        (Some(true), Some(true) | None) if evidence.forced.mostly_fails() => 0,
         (Some(true), Some(true) | None) => CONFIRMED,
         (Some(true), Some(false)) | (None, _) => UNKNOWN,
-        (Some(false), Some(true) | None) => 2,
-        (Some(false), Some(false)) => 3,
+        (Some(false), Some(true) | None) => 3,
+        (Some(false), Some(false)) => 4,
     }
 }
 

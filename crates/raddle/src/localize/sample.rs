@@ -72,9 +72,25 @@ pub(crate) enum Policy {
     },
     /// By a schedule, then thread by thread, or mixed.
     Woven {
+        #[serde(with = "as_json")]
         schedule: Schedule,
         mixed: bool,
     },
+}
+
+/// Schedules within what postcard writes, which has no words for them.
+mod as_json {
+    use raddle_trace::schedule::Schedule;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, de, ser};
+
+    pub(super) fn serialize<S: Serializer>(schedule: &Schedule, to: S) -> Result<S::Ok, S::Error> {
+        let text = serde_json::to_string(schedule).map_err(ser::Error::custom)?;
+        text.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Schedule, D::Error> {
+        serde_json::from_str(&String::deserialize(from)?).map_err(de::Error::custom)
+    }
 }
 
 impl How {
