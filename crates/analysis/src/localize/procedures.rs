@@ -156,7 +156,7 @@ fn two(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<
             let suspect = Suspect {
                 procedure: Procedure::Two,
                 pairs: vec![pair.reversed()],
-                counts: runs.counts(|facts| is_unmet(facts, pair)),
+                counts: Counts::default(),
                 points: vec![points.clone()],
                 passing: Some(number),
             };
@@ -167,7 +167,11 @@ fn two(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<
         .collect();
     told.sort_by(|one, two| (one.0, one.1, &one.2.pairs).cmp(&(two.0, two.1, &two.2.pairs)));
     told.truncate(SUSPECTS_MAX);
-    told.into_iter().map(|(_, _, suspect)| suspect).collect()
+    let counted = |(_, _, suspect): (u64, usize, Suspect)| {
+        let pair = suspect.pairs[0].reversed();
+        Suspect { counts: runs.counts(|facts| is_unmet(facts, pair)), ..suspect }
+    };
+    told.into_iter().map(counted).collect()
 }
 
 /// All pairs of the failed run, the most suspect first, then what came first; but for those that
@@ -178,10 +182,12 @@ pub fn often(failed: &Facts, runs: &Runs<'_>, formula: Formula) -> Vec<Suspect> 
     let mut scored: Vec<(f64, Counts, &PairFact)> = failed
         .pairs
         .iter()
-        .filter(|fact| passing.contains_key(&fact.pair))
-        .map(|fact| {
-            let counts = runs.counts(|facts| facts.pair(fact.pair).is_some());
-            (formula.score(counts), counts, fact)
+        .filter_map(|fact| {
+            let passed = passing.get(&fact.pair)?.count();
+            let failed = runs.failed.iter().filter(|run| run.pair(fact.pair).is_some()).count();
+            let (n_failed, n_passed) = (runs.failed.len(), runs.passed.len());
+            let counts = Counts { failed, passed, n_failed, n_passed };
+            Some((formula.score(counts), counts, fact))
         })
         .collect();
     scored.sort_by(|(score, _, fact), (other, _, two)| {

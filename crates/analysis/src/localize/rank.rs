@@ -21,7 +21,7 @@ pub enum Formula {
 }
 
 /// Runs with something, and all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Failing runs that have it.
     pub failed: usize,

@@ -4,13 +4,14 @@ use anyhow::{Result, ensure};
 use raddle_analysis::localize::facts::Act;
 use raddle_analysis::scan::Model;
 use raddle_analysis::weave::{Hold, schedule, weave};
-use raddle_analysis::witness::Witness;
+use raddle_analysis::witness::{Deed, Witness};
 use raddle_trace::control::{Mode, Policy, State};
 use raddle_trace::file::{Trace, Writer};
 use raddle_trace::id::{Addr, Pc, Site, ThreadId};
 use raddle_trace::run::Run;
 use raddle_trial::verdict::{Failure, FailureKind, Verdict};
 use raddle_trial::{Delivery, Order, Plan};
+use rustc_hash::FxHashMap;
 use tempfile::TempDir;
 
 use super::sample::Sample;
@@ -18,11 +19,15 @@ use crate::hunt::base;
 use crate::hunt::failure::Signature;
 use crate::hunt::team::{Judged, Team};
 
+/// Accesses of a kind that are looked at for whether their order could be another one.
+const OF_A_KIND: usize = 64;
+
 /// See the module.
 pub(crate) struct Again {
     plan: Plan,
     pub(crate) trace: Trace,
     model: Model,
+    witnesses: Witnesses,
     /// What threads waited for in vain when it ended.
     waited: Vec<Addr>,
     _directory: TempDir,
@@ -67,7 +72,8 @@ impl Again {
         let trace = Trace::open(&path)?;
         let (model, _, _) = base::read(&trace)?;
         let waited = waited(&judged);
-        Ok(Some(Self { plan, trace, model, waited, _directory: directory }))
+        let witnesses = witnesses(&model);
+        Ok(Some(Self { plan, trace, model, witnesses, waited, _directory: directory }))
     }
 
     /// The same run with these accesses in this order.
@@ -99,8 +105,8 @@ impl Again {
     /// Whether one access comes before another in any order of threads, since one of the two
     /// threads begins or awaits the other.
     pub(crate) fn is_fixed(&self, head: Act, tail: Act) -> bool {
-        let (heads, tails) = (self.witnesses(head), self.witnesses(tail));
-        let pairs = heads.iter().flat_map(|head| tails.iter().map(move |tail| (head, tail)));
+        let [heads, tails] = [head, tail].map(|act| self.witnesses(act).iter().take(OF_A_KIND));
+        let pairs = heads.flat_map(|head| tails.clone().map(move |tail| (head, tail)));
         let mut pairs = pairs
             .filter(|(head, tail)| head.thread != tail.thread && head.overlaps(tail))
             .peekable();
@@ -134,20 +140,29 @@ impl Again {
     }
 
     /// Accesses of a kind: of each thread the first and the last one.
-    pub(crate) fn witnesses(&self, act: Act) -> Vec<Witness> {
-        let Some(pc) = pc(self.trace.run(), act.site) else { return Vec::new() };
-        let kinds = &self.model.kinds;
-        let singles = self.model.cells.iter().flat_map(|cell| &cell.singles);
-        let mut all: Vec<_> = singles
-            .flat_map(|one| [&one.first, &one.last].map(|when| kinds.witness(one.addr, when)))
-            .chain(self.model.waits.iter().copied())
-            .chain(self.model.signals.iter().copied())
-            .filter(|witness| witness.pc == pc && witness.deed == act.deed)
-            .collect();
-        all.sort_by_key(|witness| witness.seq);
-        all.dedup_by_key(|witness| witness.seq);
-        all
+    pub(crate) fn witnesses(&self, act: Act) -> &[Witness] {
+        let pc = pc(self.trace.run(), act.site);
+        pc.and_then(|pc| self.witnesses.get(&(pc, act.deed))).map_or(&[], Vec::as_slice)
     }
+}
+
+/// The accesses of a run that can be moved, by where and what they are.
+type Witnesses = FxHashMap<(Pc, Deed), Vec<Witness>>;
+
+fn witnesses(model: &Model) -> Witnesses {
+    let kinds = &model.kinds;
+    let singles = model.cells.iter().flat_map(|cell| &cell.singles);
+    let singles =
+        singles.flat_map(|one| [&one.first, &one.last].map(|when| kinds.witness(one.addr, when)));
+    let mut all = Witnesses::default();
+    for witness in singles.chain(model.waits.iter().copied()).chain(model.signals.iter().copied()) {
+        all.entry((witness.pc, witness.deed)).or_default().push(witness);
+    }
+    for witnesses in all.values_mut() {
+        witnesses.sort_by_key(|witness| witness.seq);
+        witnesses.dedup_by_key(|witness| witness.seq);
+    }
+    all
 }
 
 /// What threads wait for in a deadlock, but for each other's ends.

@@ -48,7 +48,7 @@ pub(crate) fn compare(
         }
     }
     let mut by_failure: Vec<_> = by_failure.into_values().collect();
-    by_failure.sort_by_key(|(_, samples)| std::cmp::Reverse(samples.len()));
+    by_failure.sort_by_key(|(_, samples)| Reverse(samples.len()));
     let passed_facts: Vec<Facts> = passed.iter().map(|sample| sample.facts.clone()).collect();
     let mut groups = Vec::new();
     for (failure, mut failed) in by_failure {
@@ -334,7 +334,8 @@ fn check<T: Sync>(
 
 /// What a run tells of a pattern.
 fn fact<'a>(facts: &'a Facts, pattern: &Pattern) -> Option<&'a PatternFact> {
-    facts.patterns.iter().find(|fact| fact.pattern == *pattern)
+    let at = facts.patterns.binary_search_by(|fact| fact.pattern.cmp(pattern)).ok()?;
+    Some(&facts.patterns[at])
 }
 
 /// Where in a run a pattern is; the other way round in a passing one.
