@@ -305,11 +305,13 @@ impl Case<'_> {
                 while let (Some(head), Some(tail)) = (accesses.next(), accesses.next()) {
                     pairs.push([head, tail]);
                 }
-                let Candidate { what, evidence, .. } = &suspects[at];
+                let Candidate { what, score, evidence, .. } = &suspects[at];
                 told[at] = Some(PairTold {
                     rank: at + 1,
                     procedure: what.procedure,
                     pairs,
+                    counts: what.counts,
+                    score: *score,
                     evidence: *evidence,
                 });
             }

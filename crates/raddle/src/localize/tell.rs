@@ -40,6 +40,8 @@ pub(crate) struct PairTold {
     pub(crate) procedure: Procedure,
     /// Head and tail of each.
     pub(crate) pairs: Vec<[Access; 2]>,
+    pub(crate) counts: Counts,
+    pub(crate) score: f64,
     pub(crate) evidence: Evidence,
 }
 
@@ -61,7 +63,13 @@ impl Group {
         if !self.pairs.is_empty() {
             text.push_str("\naccess pairs to blame\n");
         }
-        for told in self.pairs.iter().take(shown) {
+        // Far less suspect than the first is not suspect, unless it was found out to be.
+        let least = self.pairs.first().map_or(0.0, |first| first.score / 2.0);
+        let is_suspect = |told: &&PairTold| {
+            let is_weak = told.procedure == Procedure::Often && told.score < least;
+            !is_weak || told.evidence.confirmed() == Some(true)
+        };
+        for told in self.pairs.iter().filter(is_suspect).take(shown) {
             let _ = writeln!(text, "{}. {}{}", told.rank, told.words(), confirmed(told.evidence));
             for pair in &told.pairs {
                 text.push_str(&tell::accesses(pair));
@@ -70,7 +78,7 @@ impl Group {
         if !self.patterns.is_empty() {
             text.push_str("\npatterns by suspicion\n");
         }
-        // Far less suspect than the first is not suspect.
+        // The same.
         let least = self.patterns.first().map_or(0.0, |first| first.score / 2.0);
         for told in self.patterns.iter().take(shown).take_while(|told| told.score >= least) {
             let Counts { failed, passed, n_failed, n_passed } = told.counts;
@@ -160,7 +168,10 @@ impl PairTold {
                 "no passing run has both (procedure III, by {})",
                 self.procedure.level().unwrap_or_default()
             ),
-            Procedure::Often => "failing runs have it more often than passing ones".into(),
+            Procedure::Often => {
+                let Counts { failed, passed, n_failed, n_passed } = self.counts;
+                format!("{failed} of {n_failed} failing, {passed} of {n_passed} passing runs")
+            }
         }
     }
 
@@ -175,6 +186,8 @@ impl PairTold {
             "procedure": self.procedure.name(),
             "level": self.procedure.level(),
             "pairs": pairs,
+            "passed": self.counts.passed,
+            "failed": self.counts.failed,
             "confirmed": self.evidence.confirmed(),
             "forced": forced(self.evidence),
             "gone": self.evidence.gone,
