@@ -57,6 +57,11 @@ impl Forced {
         self.n_failed + self.n_passed
     }
 
+    /// The share of them that fails.
+    fn rate(self) -> f64 {
+        self.n_failed as f64 / self.n().max(1) as f64
+    }
+
     /// Whether more than half of them fail.
     pub(crate) const fn mostly_fails(self) -> bool {
         self.n_failed > self.n_passed
@@ -86,7 +91,7 @@ impl Evidence {
 impl Court<'_> {
     /// What executions say of a pattern.
     pub(crate) fn pattern(&self, pattern: &Pattern, cpu: Option<u32>) -> Result<Evidence> {
-        let forced = self.forced(&[&pattern.acts], cpu)?;
+        let forced = self.forced(&pattern.acts, cpu)?;
         let gone = match pattern.acts[..] {
             [one, two] => self.gone(Pair { head: one, tail: two }, cpu)?,
             // The middle one first, and last: gone in both, or not at all.
@@ -104,7 +109,7 @@ impl Court<'_> {
     pub(crate) fn suspect(&self, suspect: &Suspect, cpu: Option<u32>) -> Result<Evidence> {
         match suspect.pairs[..] {
             [pair] => Ok(Evidence {
-                forced: self.forced(&[&[pair.head, pair.tail]], cpu)?,
+                forced: self.forced(&[pair.head, pair.tail], cpu)?,
                 gone: self.gone(pair, cpu)?,
             }),
             // One thread's accesses around those of the other.
@@ -114,8 +119,17 @@ impl Court<'_> {
                     [two.head, two.tail, one.head, one.tail],
                     [one.head, two.head, one.tail, two.tail],
                 ];
-                let orders: Vec<&[Act]> = orders.iter().map(|order| &order[..]).collect();
-                let forced = self.forced(&orders, cpu)?;
+                // Only one of them may be what makes it fail.
+                let mut forced = Forced::default();
+                for order in orders {
+                    let other = self.forced(&order, cpu)?;
+                    if forced.n() == 0 || other.rate() > forced.rate() {
+                        forced = other;
+                    }
+                    if forced.mostly_fails() {
+                        break;
+                    }
+                }
                 let gone = either(self.gone(one, cpu)?, self.gone(two, cpu)?);
                 Ok(Evidence { forced, gone })
             }
@@ -123,15 +137,14 @@ impl Court<'_> {
         }
     }
 
-    /// How many passing runs fail, and do not, with accesses in one of these orders: going on
-    /// thread by thread, and mixed, since some damage shows only while others are at it.
-    fn forced(&self, orders: &[&[Act]], cpu: Option<u32>) -> Result<Forced> {
+    /// How many passing runs fail, and do not, with accesses in this order: going on thread by
+    /// thread, and mixed, since some damage shows only while others are at it.
+    fn forced(&self, acts: &[Act], cpu: Option<u32>) -> Result<Forced> {
         let mut forced = Forced::default();
-        let all = orders.iter().flat_map(|acts| {
-            self.passed
-                .iter()
-                .flat_map(|run| self::orders(run, acts).into_iter().map(move |order| (run, order)))
-        });
+        let all = self
+            .passed
+            .iter()
+            .flat_map(|run| self::orders(run, acts).into_iter().map(move |order| (run, order)));
         for (run, order) in all.take_while(|_| !self.team.is_over()) {
             for after in [Policy::Rr, Policy::Random] {
                 match run.with_order(self.team, &order, after, cpu)? {
@@ -144,8 +157,7 @@ impl Court<'_> {
                 break;
             }
         }
-        let rate = forced.n_failed as f64 / forced.n().max(1) as f64;
-        let is_rare = forced.n_failed > 0 && rate >= RARE * self.chance;
+        let is_rare = forced.n_failed > 0 && forced.rate() >= RARE * self.chance;
         forced.is_telling = forced.mostly_fails() || is_rare;
         Ok(forced)
     }
