@@ -32,7 +32,7 @@ impl<T> Candidate<T> {
 
     /// Whether executions show that it is a cause.
     pub(crate) const fn is_confirmed(&self) -> bool {
-        weight(self.evidence) <= CONFIRMED
+        weight(self.evidence) == CONFIRMED
     }
 }
 
@@ -48,7 +48,8 @@ pub(crate) fn sort<T>(candidates: &mut [Candidate<T>]) -> Vec<Rank> {
         let code = (weight > CONFIRMED).then_some((foreign, unusual));
         let is_weak = one.score < best / 2.0;
         let is_apart = weight > CONFIRMED && !one.is_part;
-        (code.unwrap_or_default(), fixed, lock, weight, is_apart, is_weak, elsewhere)
+        let is_rarer = !one.evidence.forced.mostly_fails();
+        (code.unwrap_or_default(), fixed, lock, weight, is_apart, is_weak, is_rarer, elsewhere)
     };
     candidates.sort_by_key(key);
     let same = |one: &Candidate<T>, two: &Candidate<T>| {
@@ -72,18 +73,17 @@ pub(crate) struct Rank {
 }
 
 /// Runs fail with it, if not most of them then far more than by chance.
-const CONFIRMED: u8 = 1;
+const CONFIRMED: u8 = 0;
 /// Nothing is known, or as much for it as against it.
-const UNKNOWN: u8 = 2;
+const UNKNOWN: u8 = 1;
 
 /// What executions say: the less the better.
 const fn weight(evidence: Evidence) -> u8 {
     match (evidence.forced.fails(), evidence.gone) {
-        (Some(true), Some(true) | None) if evidence.forced.mostly_fails() => 0,
         (Some(true), Some(true) | None) => CONFIRMED,
         (Some(true), Some(false)) | (None, _) => UNKNOWN,
-        (Some(false), Some(true) | None) => 3,
-        (Some(false), Some(false)) => 4,
+        (Some(false), Some(true) | None) => 2,
+        (Some(false), Some(false)) => 3,
     }
 }
 
