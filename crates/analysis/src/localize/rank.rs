@@ -227,4 +227,14 @@ mod tests {
             }
         }
     }
+
+    /// In the passing run somebody looks at what was written; the failing one ended before.
+    #[test]
+    fn a_run_that_goes_on_to_three_accesses_has_the_first_two() {
+        let passed = [run(["W1,1-W2,2-R1,3", "R1,1"])];
+        let failed = [run(["W1,1-W2,2", "R1,1"])];
+        let ranked = rank(&Runs { passed: &passed, failed: &failed }, Formula::Jaccard, &[]);
+        let told: Vec<_> = ranked.iter().map(|one| (one.pattern.name(), one.score)).collect();
+        assert_eq!(told, [("W1-W2".to_owned(), 0.5)]);
+    }
 }

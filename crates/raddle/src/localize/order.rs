@@ -146,3 +146,54 @@ impl<'a> Place<'a> {
         pc.is_some_and(|pc| self.namer.site(pc).own_frame().is_some())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::confirm::Forced;
+    use super::*;
+
+    /// The order of suspects by score, failing and passing runs that they were forced on.
+    fn check(suspects: &[(&'static str, f64, usize, usize)], wanted: &[(&'static str, usize)]) {
+        let candidate = |&(name, score, n_failed, n_passed): &(&'static str, f64, usize, usize)| {
+            let is_telling = n_failed > n_passed;
+            let forced = Forced { n_failed, n_passed, is_telling };
+            let evidence = Evidence { forced, gone: None };
+            Candidate { evidence, ..Candidate::new(name, Spot::default(), score) }
+        };
+        let mut candidates: Vec<_> = suspects.iter().map(candidate).collect();
+        let ranks = sort(&mut candidates);
+        let told: Vec<_> =
+            candidates.iter().zip(&ranks).map(|(one, rank)| (one.what, rank.rank)).collect();
+        assert_eq!(told, wanted);
+    }
+
+    #[test]
+    fn executions_count_more_than_suspicion() {
+        check(
+            &[("refuted", 1.0, 0, 4), ("unknown", 0.9, 0, 0), ("confirmed", 0.8, 4, 0)],
+            &[("confirmed", 1), ("unknown", 2), ("refuted", 3)],
+        );
+    }
+
+    #[test]
+    fn a_confirmed_cause_that_is_far_less_suspect_comes_behind_the_others() {
+        check(&[("weak", 0.1, 4, 0), ("strong", 0.9, 3, 1)], &[("strong", 1), ("weak", 2)]);
+    }
+
+    #[test]
+    fn equals_share_a_rank() {
+        check(
+            &[("one", 1.0, 0, 0), ("two", 1.0, 0, 0), ("three", 0.9, 0, 0)],
+            &[("one", 1), ("two", 1), ("three", 3)],
+        );
+    }
+
+    #[test]
+    fn what_could_not_be_otherwise_comes_last() {
+        let fixed = Spot { fixed: true, ..Spot::default() };
+        let mut candidates =
+            [Candidate::new("fixed", fixed, 1.0), Candidate::new("free", Spot::default(), 0.1)];
+        sort(&mut candidates);
+        assert_eq!(candidates.map(|one| one.what), ["free", "fixed"]);
+    }
+}
