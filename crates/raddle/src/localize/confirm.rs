@@ -63,7 +63,7 @@ impl Forced {
     }
 
     /// Whether more than half of them fail.
-    pub(crate) const fn mostly_fails(self) -> bool {
+    const fn mostly_fails(self) -> bool {
         self.n_failed > self.n_passed
     }
 

@@ -48,8 +48,7 @@ pub(crate) fn sort<T>(candidates: &mut [Candidate<T>]) -> Vec<Rank> {
         let code = (weight > CONFIRMED).then_some((foreign, unusual));
         let is_weak = one.score < best / 2.0;
         let is_apart = weight > CONFIRMED && !one.is_part;
-        let is_rarer = !one.evidence.forced.mostly_fails();
-        (code.unwrap_or_default(), fixed, lock, weight, is_apart, is_weak, is_rarer, elsewhere)
+        (code.unwrap_or_default(), fixed, lock, weight, is_apart, is_weak, elsewhere)
     };
     candidates.sort_by_key(key);
     let same = |one: &Candidate<T>, two: &Candidate<T>| {
