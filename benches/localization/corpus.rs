@@ -18,9 +18,8 @@ pub(crate) struct Program {
 /// What marks a guilty line.
 const MARKS: [&str; 4] = ["guilty", "head", "tail", "falcon"];
 
-/// The programs whose names hold a word.
-pub(crate) fn programs(word: Option<&str>) -> Result<Vec<Program>> {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/raddle/tests");
+/// The programs whose names hold a word, from below the tests of raddle.
+pub(crate) fn programs(tests: &Path, word: Option<&str>) -> Result<Vec<Program>> {
     let mut programs = Vec::new();
     for directory in ["hunt", "localize"] {
         let directory = tests.join(directory);

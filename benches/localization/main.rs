@@ -1,14 +1,15 @@
 //! How well causes are localized, and how fast.
 //!
-//! `cargo run --release -p raddle-bench --bin localization` prints two tables in Markdown.
+//! `cargo run --release -p raddle-bench --bin localization` prints three tables in Markdown.
 //!
 //! The first is after LOCON's study of how many runs are needed: each failing program of
 //! `crates/raddle/tests/hunt` and `tests/localize` (but for deadlocks, which are no matter of
 //! memory) is run until there are a hundred passing and thirty failing runs or the budget is
-//! used up; then some of them are compared, without the confirmation by execution that a user
-//! gets by default. A pattern is right if all of its lines are guilty, a pair likewise.
+//! used up; then some of them are compared, with the confirmation by execution that a user gets
+//! by default. A pattern is right if all of its lines are guilty, a pair likewise. The second
+//! table tells it by program, for those that are not right everywhere.
 //!
-//! The second is the time that it takes to compare a hundred runs of a hundred thousand access
+//! The third is the time that it takes to compare a hundred runs of a hundred thousand access
 //! pairs each with one that failed.
 
 mod corpus;
@@ -16,6 +17,8 @@ mod speed;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -25,6 +28,8 @@ use crate::corpus::Program;
 /// Failing and passing runs that are compared.
 const FAILED: [Option<u32>; 3] = [Some(1), Some(5), None];
 const PASSED: [u32; 3] = [10, 30, 100];
+/// Programs at the same time.
+const WORKERS: usize = 2;
 
 fn main() -> ExitCode {
     match study(std::env::args().nth(1).as_deref()) {
@@ -37,11 +42,24 @@ fn main() -> ExitCode {
 }
 
 /// Ranks of what is right, from 1; none if it was not told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ranks {
     pattern: Option<usize>,
     pair: Option<usize>,
 }
+
+impl Ranks {
+    fn is_pattern_right(self) -> bool {
+        self.pattern.is_some_and(|rank| rank <= 2)
+    }
+
+    fn is_pair_right(self) -> bool {
+        self.pair == Some(1)
+    }
+}
+
+/// Ranks by how many failing, then passing runs are compared.
+type Cells = [[Ranks; PASSED.len()]; FAILED.len()];
 
 fn study(word: Option<&str>) -> Result<()> {
     let raddle = std::env::current_exe()?.with_file_name("raddle");
@@ -51,13 +69,34 @@ fn study(word: Option<&str>) -> Result<()> {
         );
     }
     let directory = tempfile::tempdir().context("cannot make a temporary directory")?;
-    let mut rows = Vec::new();
-    for program in corpus::programs(word)? {
-        eprintln!("{}", program.name);
-        if let Some(ranks) = measure(&raddle, &program, &directory.path().join(&program.name))? {
-            rows.push((program.name, ranks));
-        }
-    }
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/raddle/tests");
+    let programs = corpus::programs(&tests, word)?;
+    let next = AtomicUsize::new(0);
+    let rows = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..WORKERS)
+            .map(|_| {
+                scope.spawn(|| -> Result<()> {
+                    while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        eprintln!("{}", program.name);
+                        let cells =
+                            measure(&raddle, program, &directory.path().join(&program.name))?;
+                        rows.lock().expect("no panic").push((&program.name[..], cells));
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("no panic"))
+    })?;
+    let mut rows = rows.into_inner().expect("no panic");
+    rows.sort_by_key(|(name, _)| *name);
+    print(&rows);
+    println!("\n{}", speed::measure());
+    Ok(())
+}
+
+fn print(rows: &[(&str, Cells)]) {
     println!(
         "Right patterns at rank 1 or 2, and right pairs at rank 1, of {} programs:\n",
         rows.len()
@@ -66,57 +105,66 @@ fn study(word: Option<&str>) -> Result<()> {
     for (row, failed) in FAILED.iter().enumerate() {
         let cells: Vec<_> = (0..PASSED.len())
             .map(|column| {
-                let of = |count: fn(&Ranks) -> bool| {
-                    rows.iter().filter(|(_, ranks)| count(&ranks[row][column])).count()
+                let of = |is_right: fn(Ranks) -> bool| {
+                    rows.iter().filter(|(_, cells)| is_right(cells[row][column])).count()
                 };
-                let pattern = of(|ranks| ranks.pattern.is_some_and(|rank| rank <= 2));
-                let pair = of(|ranks| ranks.pair == Some(1));
-                format!("{pattern}, {pair}")
+                format!("{}, {}", of(Ranks::is_pattern_right), of(Ranks::is_pair_right))
             })
             .collect();
         let name = failed.map_or("all".to_owned(), |n| n.to_string());
         println!("| {name} | {} |", cells.join(" | "));
     }
-    println!("\nRanks of pattern and pair with all failing and 100 passing runs:\n");
-    println!("| program | pattern | pair |\n|---|--:|--:|");
+    println!("\nRanks of pattern and pair where they are not right, by failing/passing runs:\n");
+    let names = FAILED.iter().flat_map(|failed| {
+        let failed = failed.map_or("all".to_owned(), |n| n.to_string());
+        PASSED.iter().map(move |passed| format!("{failed}/{passed}"))
+    });
+    println!("| program | {} |", names.collect::<Vec<_>>().join(" | "));
+    println!("|---|{}", "--:|".repeat(FAILED.len() * PASSED.len()));
     let rank = |rank: Option<usize>| rank.map_or("–".to_owned(), |rank| rank.to_string());
-    for (name, ranks) in &rows {
-        let last = ranks[FAILED.len() - 1][PASSED.len() - 1];
-        println!("| {name} | {} | {} |", rank(last.pattern), rank(last.pair));
+    for (name, cells) in rows {
+        let all: Vec<_> = cells.iter().flatten().collect();
+        if all.iter().all(|ranks| ranks.is_pattern_right() && ranks.is_pair_right()) {
+            continue;
+        }
+        let all = all.iter().map(|ranks| match ranks.is_pattern_right() && ranks.is_pair_right() {
+            true => String::new(),
+            false => format!("{}, {}", rank(ranks.pattern), rank(ranks.pair)),
+        });
+        println!("| {name} | {} |", all.collect::<Vec<_>>().join(" | "));
     }
-    println!("\n{}", speed::measure());
-    Ok(())
 }
 
-/// Ranks by how many failing and passing runs are compared; none if none failed.
-fn measure(raddle: &Path, program: &Program, output: &Path) -> Result<Option<Vec<Vec<Ranks>>>> {
+/// Ranks by how many failing and passing runs are compared; nothing is told if none failed.
+fn measure(raddle: &Path, program: &Program, output: &Path) -> Result<Cells> {
     let mut collect = Command::new(raddle);
     collect.args(["localize", "--quiet", "--json", "--no-confirm", "--runs", "130"]);
-    collect.args(["--failed", "30", "--time", "20", "-o"]).arg(output);
+    collect.args(["--failed", "30", "--time", "20", "--jobs", "1", "-o"]).arg(output);
     let collected = collect.arg(&program.path).args(&program.arguments).output()?;
+    let mut cells = Cells::default();
     let answer: Option<Value> = serde_json::from_slice(&collected.stdout).ok();
     if answer.is_none_or(|answer| answer["groups"].as_array().is_none_or(Vec::is_empty)) {
-        return Ok(None);
+        return Ok(cells);
     }
-    let ranks = |failed: Option<u32>, passed: u32| -> Result<Ranks> {
-        let mut command = Command::new(raddle);
-        command
-            .args(["localize", "--json", "--count", "20", "--from"])
-            .arg(output.join("localize"));
-        command.args(["--passed", &passed.to_string()]);
-        command.args(failed.map(|n| format!("--failed={n}")));
-        let answer: Value = serde_json::from_slice(&command.output()?.stdout)?;
-        // Some failures are another bug's: the group with the right one counts.
-        let groups = answer["groups"].as_array().context("no groups")?;
-        let best = |of: &dyn Fn(&Value) -> Option<usize>| groups.iter().filter_map(of).min();
-        Ok(Ranks {
-            pattern: best(&|group| program.rank_of_pattern(&group["patterns"])),
-            pair: best(&|group| program.rank_of_pair(&group["pairs"])),
-        })
-    };
-    FAILED
-        .iter()
-        .map(|&failed| PASSED.iter().map(|&passed| ranks(failed, passed)).collect())
-        .collect::<Result<_>>()
-        .map(Some)
+    for (row, failed) in FAILED.iter().enumerate() {
+        for (column, passed) in PASSED.iter().enumerate() {
+            let mut command = Command::new(raddle);
+            command.args(["localize", "--json", "--count", "20", "--jobs", "1", "--from"]);
+            command.arg(output.join("localize")).args(["--passed", &passed.to_string()]);
+            command.args(failed.map(|n| format!("--failed={n}")));
+            let told = command.arg(&program.path).args(&program.arguments).output()?;
+            cells[row][column] = ranks(program, &serde_json::from_slice(&told.stdout)?)?;
+        }
+    }
+    Ok(cells)
+}
+
+fn ranks(program: &Program, answer: &Value) -> Result<Ranks> {
+    // Some failures are another bug's: the group with the right one counts.
+    let groups = answer["groups"].as_array().context("no groups")?;
+    let best = |of: &dyn Fn(&Value) -> Option<usize>| groups.iter().filter_map(of).min();
+    Ok(Ranks {
+        pattern: best(&|group| program.rank_of_pattern(&group["patterns"])),
+        pair: best(&|group| program.rank_of_pair(&group["pairs"])),
+    })
 }

@@ -19,8 +19,9 @@ pub(crate) fn measure() -> String {
     let failed = [run(RUNS, PAIRS + 1000)];
     let runs = Runs { passed: &passed, failed: &failed };
     let start = Instant::now();
-    let n_suspects = suspects(&failed[0], &runs).len();
-    let n_ranked = rank(&runs, Formula::Jaccard).len();
+    let suspects = suspects(&failed[0], &runs);
+    let n_suspects = suspects.len();
+    let n_ranked = rank(&runs, Formula::Jaccard, &suspects).len();
     let seconds = start.elapsed().as_secs_f64();
     let mut text = String::new();
     let _ =

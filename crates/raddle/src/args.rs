@@ -115,7 +115,7 @@ pub(crate) struct LocalizeArgs {
     /// Add runs to those that are in the output directory
     #[arg(long, conflicts_with = "from")]
     pub(crate) resume: bool,
-    /// Compare the runs that are kept there, and execute nothing
+    /// Compare the runs that are kept there; a program is only executed to check suspects
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,
     /// Do not check suspects by executing them

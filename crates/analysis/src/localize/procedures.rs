@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::facts::{Facts, Lap, Pair, PairFact, Point};
+use super::rank::{Counts, Formula};
 use super::runs::{Bits, Runs};
 
 /// How a pair was found.
@@ -32,6 +33,8 @@ pub enum Procedure {
     Two,
     /// See the module.
     Three(Level),
+    /// None of LOCON's.
+    Often,
 }
 
 /// What is compared of accesses.
@@ -53,6 +56,7 @@ impl Procedure {
             Self::One => "I",
             Self::Two => "II",
             Self::Three(_) => "III",
+            Self::Often => "often",
         }
     }
 
@@ -60,7 +64,7 @@ impl Procedure {
     #[must_use]
     pub const fn level(self) -> Option<&'static str> {
         match self {
-            Self::One | Self::Two => None,
+            Self::One | Self::Two | Self::Often => None,
             Self::Three(Level::Pc) => Some("pc"),
             Self::Three(Level::Thread) => Some("thread"),
             Self::Three(Level::Loop) => Some("loop"),
@@ -75,6 +79,8 @@ pub struct Suspect {
     pub procedure: Procedure,
     /// One pair, or two that must not come together.
     pub pairs: Vec<Pair>,
+    /// In how many runs it is so.
+    pub counts: Counts,
     /// Head and tail of each; of a missing pair, from a passing run that has it the right way
     /// round.
     pub points: Vec<[Point; 2]>,
@@ -93,13 +99,13 @@ const SUSPECTS_MAX: usize = 200;
 #[must_use]
 pub fn suspects(failed: &Facts, runs: &Runs<'_>) -> Vec<Suspect> {
     let passing = runs.passed_pairs();
-    let mut suspects = one(failed, &passing);
+    let mut suspects = one(failed, runs, &passing);
     suspects.extend(two(failed, runs, &passing));
     suspects.extend(three(failed, runs, &passing));
     suspects
 }
 
-fn one(failed: &Facts, passing: &FxHashMap<Pair, Bits>) -> Vec<Suspect> {
+fn one(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<Suspect> {
     let new: Vec<_> =
         failed.pairs.iter().filter(|fact| !passing.contains_key(&fact.pair)).collect();
     let mut left = unpredictable(&new);
@@ -109,6 +115,7 @@ fn one(failed: &Facts, passing: &FxHashMap<Pair, Bits>) -> Vec<Suspect> {
         .map(|fact| Suspect {
             procedure: Procedure::One,
             pairs: vec![fact.pair],
+            counts: runs.counts(|facts| facts.pair(fact.pair).is_some()),
             points: vec![fact.first().clone()],
             passing: None,
         })
@@ -149,6 +156,7 @@ fn two(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<
             let suspect = Suspect {
                 procedure: Procedure::Two,
                 pairs: vec![pair.reversed()],
+                counts: Counts::default(),
                 points: vec![points.clone()],
                 passing: Some(number),
             };
@@ -159,7 +167,46 @@ fn two(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<
         .collect();
     told.sort_by(|one, two| (one.0, one.1, &one.2.pairs).cmp(&(two.0, two.1, &two.2.pairs)));
     told.truncate(SUSPECTS_MAX);
-    told.into_iter().map(|(_, _, suspect)| suspect).collect()
+    let counted = |(_, _, suspect): (u64, usize, Suspect)| {
+        let pair = suspect.pairs[0].reversed();
+        Suspect { counts: runs.counts(|facts| is_unmet(facts, pair)), ..suspect }
+    };
+    told.into_iter().map(counted).collect()
+}
+
+/// All pairs of the failed run, the most suspect first, then what came first; but for those that
+/// the first procedure tells.
+#[must_use]
+pub fn often(failed: &Facts, runs: &Runs<'_>, formula: Formula) -> Vec<Suspect> {
+    let passing = runs.passed_pairs();
+    let mut scored: Vec<(f64, Counts, &PairFact)> = failed
+        .pairs
+        .iter()
+        .filter_map(|fact| {
+            let passed = passing.get(&fact.pair)?.count();
+            let failed = runs.failed.iter().filter(|run| run.pair(fact.pair).is_some()).count();
+            let (n_failed, n_passed) = (runs.failed.len(), runs.passed.len());
+            let counts = Counts { failed, passed, n_failed, n_passed };
+            Some((formula.score(counts), counts, fact))
+        })
+        .collect();
+    scored.sort_by(|(score, _, fact), (other, _, two)| {
+        other.total_cmp(score).then(occurrence(fact.first()).cmp(&occurrence(two.first())))
+    });
+    scored.truncate(SUSPECTS_MAX);
+    let suspect = |(_, counts, fact): (f64, Counts, &PairFact)| Suspect {
+        procedure: Procedure::Often,
+        pairs: vec![fact.pair],
+        counts,
+        points: vec![fact.first().clone()],
+        passing: None,
+    };
+    scored.into_iter().map(suspect).collect()
+}
+
+/// Whether a run performed the tail of a pair and not its head: it ended before.
+fn is_unmet(facts: &Facts, pair: Pair) -> bool {
+    facts.pair(pair).is_none() && facts.has(pair.tail) && !facts.has(pair.head)
 }
 
 /// A passing run that has a pair, and how.
@@ -174,6 +221,12 @@ fn example<'a>(runs: &Runs<'a>, pair: Pair) -> Option<(usize, &'a [Point; 2])> {
 struct Couple<'a> {
     facts: [&'a PairFact; 2],
     points: [[Point; 2]; 2],
+}
+
+impl Couple<'_> {
+    fn is_in(&self, facts: &Facts) -> bool {
+        self.facts.iter().all(|fact| facts.pair(fact.pair).is_some())
+    }
 }
 
 fn three(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<Suspect> {
@@ -214,6 +267,8 @@ fn three(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Ve
             |couple| Suspect {
                 procedure: Procedure::Three(level),
                 pairs: couple.facts.iter().map(|fact| fact.pair).collect(),
+                // No passing run has both in this way.
+                counts: Counts { passed: 0, ..runs.counts(|facts| couple.is_in(facts)) },
                 points: couple.points.to_vec(),
                 passing: None,
             },

@@ -1,7 +1,10 @@
 //! Falcon's ranking: how well a pattern tells failing runs from passing ones.
 
+use rustc_hash::FxHashSet;
+
 use super::facts::Pattern;
-use super::runs::Runs;
+use super::procedures::{Procedure, Suspect};
+use super::runs::{Counted, Runs};
 
 /// How suspicion is computed from counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,7 +21,7 @@ pub enum Formula {
 }
 
 /// Runs with something, and all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Failing runs that have it.
     pub failed: usize,
@@ -66,27 +69,43 @@ pub struct Ranked {
     pub rank: usize,
     /// How many share it.
     pub ties: usize,
-    /// A failing run that has it.
-    pub example: usize,
+    /// A failing run that has it, or a passing one that has it the other way round.
+    pub example: Example,
+}
+
+/// A run to show a pattern by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Example {
+    /// This failing one has it.
+    Failed(usize),
+    /// Failing ones ended before its second access; this passing one has the two the other way
+    /// round.
+    Passed(usize),
 }
 
 /// All patterns of failing runs, the most suspect first; among equals triples before pairs.
+///
+/// Also what failing runs would have had if they had not ended before: what the second procedure
+/// tells of them ([`procedures`](super::procedures)).
 #[must_use]
-pub fn rank(runs: &Runs<'_>, formula: Formula) -> Vec<Ranked> {
-    let (failed, passed) = (runs.failed_patterns(), runs.passed_patterns());
-    let mut all: Vec<Ranked> = failed
-        .into_iter()
-        .map(|(pattern, (n, example))| {
-            let counts = Counts {
-                failed: n,
-                passed: passed.get(pattern).map_or(0, |(n, _)| *n),
-                n_failed: runs.failed.len(),
-                n_passed: runs.passed.len(),
-            };
-            let score = formula.score(counts);
-            Ranked { pattern: pattern.clone(), counts, score, rank: 0, ties: 0, example }
-        })
-        .collect();
+pub fn rank(runs: &Runs<'_>, formula: Formula, suspects: &[Suspect]) -> Vec<Ranked> {
+    let new = |pattern: Pattern, counts: Counts, example: Example| {
+        let score = formula.score(counts);
+        Ranked { pattern, counts, score, rank: 0, ties: 0, example }
+    };
+    let (n_failed, n_passed) = (runs.failed.len(), runs.passed.len());
+    let had = runs.patterns().into_iter().map(|Counted { pattern, failed, passed, example }| {
+        let counts = Counts { failed, passed, n_failed, n_passed };
+        new(pattern.clone(), counts, Example::Failed(example))
+    });
+    let unmet = suspects.iter().filter(|suspect| suspect.procedure == Procedure::Two);
+    let unmet = unmet.filter(|suspect| suspect.counts.failed > 0).filter_map(|suspect| {
+        let acts = suspect.pairs.iter().flat_map(|pair| [pair.head, pair.tail]).collect();
+        Some(new(Pattern { acts }, suspect.counts, Example::Passed(suspect.passing?)))
+    });
+    let mut all: Vec<Ranked> = had.collect();
+    let known: FxHashSet<Pattern> = all.iter().map(|ranked| ranked.pattern.clone()).collect();
+    all.extend(unmet.filter(|ranked| !known.contains(&ranked.pattern)));
     all.sort_by(|one, two| {
         two.score
             .total_cmp(&one.score)
@@ -191,7 +210,7 @@ mod tests {
         const Y_SECOND: &str = "R1,2-W1,2-R2,5-W2,5-R3,7-R1,3";
         let passed = [run([X_THIRD, Y_THIRD]), run([X_THIRD, Y_SECOND]), run([X_SECOND, Y_THIRD])];
         let failed = [run([X_SECOND, Y_SECOND])];
-        let ranked = rank(&Runs { passed: &passed, failed: &failed }, Formula::Jaccard);
+        let ranked = rank(&Runs { passed: &passed, failed: &failed }, Formula::Jaccard, &[]);
         let triples: Vec<_> = ranked.iter().filter(|one| one.pattern.acts.len() == 3).collect();
         let sites =
             |one: &Ranked| one.pattern.acts.iter().map(|act| act.site.0).collect::<Vec<_>>();
@@ -201,10 +220,21 @@ mod tests {
         assert_eq!(told, [(name(), vec![1, 4, 3], 0.5), (name(), vec![102, 105, 103], 0.5)]);
         assert!(triples.iter().all(|one| (one.rank, one.ties) == (1, ranked[0].ties)));
         // The others are in no failing run, and score nothing.
-        for (pattern, _) in (Runs { passed: &passed, failed: &failed }).passed_patterns() {
+        let others = passed.iter().flat_map(|facts| &facts.patterns);
+        for pattern in others.map(|fact| &fact.pattern) {
             if pattern.acts.len() == 3 && pattern.acts.iter().any(|act| act.site.0 % 100 > 5) {
                 assert!(!ranked.iter().any(|one| one.pattern == *pattern));
             }
         }
+    }
+
+    /// In the passing run somebody looks at what was written; the failing one ended before.
+    #[test]
+    fn a_run_that_goes_on_to_three_accesses_has_the_first_two() {
+        let passed = [run(["W1,1-W2,2-R1,3", "R1,1"])];
+        let failed = [run(["W1,1-W2,2", "R1,1"])];
+        let ranked = rank(&Runs { passed: &passed, failed: &failed }, Formula::Jaccard, &[]);
+        let told: Vec<_> = ranked.iter().map(|one| (one.pattern.name(), one.score)).collect();
+        assert_eq!(told, [("W1-W2".to_owned(), 0.5)]);
     }
 }

@@ -1,8 +1,9 @@
 //! Runs that are compared: which passed, and which failed.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::facts::{Facts, Pair, Pattern};
+use super::facts::{Act, Facts, Pair, Pattern, PatternFact};
+use super::rank::Counts;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -13,16 +14,63 @@ pub struct Runs<'a> {
     pub failed: &'a [Facts],
 }
 
-/// Patterns with the number of runs that have them, and the first of these.
-type PatternCounts<'a> = FxHashMap<&'a Pattern, (usize, usize)>;
+/// A pattern that failing runs tell, and how many runs have it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted<'a> {
+    pub(super) pattern: &'a Pattern,
+    pub(super) failed: usize,
+    pub(super) passed: usize,
+    /// The first failing run that tells it.
+    pub(super) example: usize,
+}
 
 impl<'a> Runs<'a> {
-    pub(super) fn failed_patterns(&self) -> PatternCounts<'a> {
-        patterns(self.failed)
+    /// The patterns that failing runs tell.
+    ///
+    /// A run has a pattern of two accesses also if it goes on to one of three, or depends on it:
+    /// windows tell of two only where no third one follows, and in a run that was cut off by its
+    /// failure much does not follow.
+    pub(super) fn patterns(&self) -> Vec<Counted<'a>> {
+        let mut all: FxHashMap<&'a [Act], Counted<'a>> = FxHashMap::default();
+        for (example, facts) in self.failed.iter().enumerate() {
+            for PatternFact { pattern, .. } in &facts.patterns {
+                let new = Counted { pattern, failed: 0, passed: 0, example };
+                all.entry(&pattern.acts).or_insert(new);
+            }
+        }
+        let pairs: Vec<&'a [Act]> = all.keys().copied().filter(|acts| acts.len() == 2).collect();
+        let mut had: FxHashSet<&[Act]> = FxHashSet::default();
+        for (facts, fails) in self.all() {
+            had.clear();
+            for PatternFact { pattern, .. } in &facts.patterns {
+                had.insert(&pattern.acts);
+                had.insert(&pattern.acts[..2]);
+            }
+            had.extend(
+                pairs
+                    .iter()
+                    .filter(|acts| facts.pair(Pair { head: acts[0], tail: acts[1] }).is_some()),
+            );
+            for acts in &had {
+                if let Some(counted) = all.get_mut(acts) {
+                    *(if fails { &mut counted.failed } else { &mut counted.passed }) += 1;
+                }
+            }
+        }
+        all.into_values().collect()
     }
 
-    pub(super) fn passed_patterns(&self) -> PatternCounts<'a> {
-        patterns(self.passed)
+    /// All runs, and whether they failed.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&'a Facts, bool)> {
+        let failed = self.failed.iter().map(|facts| (facts, true));
+        failed.chain(self.passed.iter().map(|facts| (facts, false)))
+    }
+
+    /// In how many runs something is so.
+    pub(super) fn counts(&self, is_so: impl Fn(&Facts) -> bool) -> Counts {
+        let count = |runs: &[Facts]| runs.iter().filter(|facts| is_so(facts)).count();
+        let (failed, passed) = (count(self.failed), count(self.passed));
+        Counts { failed, passed, n_failed: self.failed.len(), n_passed: self.passed.len() }
     }
 
     /// Which passing runs have which pair.
@@ -38,16 +86,6 @@ impl<'a> Runs<'a> {
         }
         pairs
     }
-}
-
-fn patterns(runs: &[Facts]) -> PatternCounts<'_> {
-    let mut counts: PatternCounts<'_> = FxHashMap::default();
-    for (number, facts) in runs.iter().enumerate() {
-        for fact in &facts.patterns {
-            counts.entry(&fact.pattern).or_insert((0, number)).0 += 1;
-        }
-    }
-    counts
 }
 
 /// A set of runs.

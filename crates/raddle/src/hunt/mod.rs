@@ -1,7 +1,7 @@
 //! `raddle hunt`: the main job. Predicts what could go wrong, re-executes it, and reports
 //! what did go wrong, with clips.
 
-mod attempt;
+pub(crate) mod attempt;
 pub(crate) mod base;
 mod campaign;
 mod cause;

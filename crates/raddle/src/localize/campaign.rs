@@ -9,11 +9,14 @@ use raddle_trial::Plan;
 
 use super::gather::gather;
 use super::sample::{How, Policy, Sample};
+use super::woven;
 use crate::hunt::team::Team;
 
 /// Runs of each kind that are enough.
 const PASSED_ENOUGH: usize = 50;
 const FAILED_ENOUGH: usize = 20;
+/// If so many have passed and none has failed, failures are looked for in another way.
+const RARE: usize = 48;
 /// Runs between two looks at whether it is enough.
 const BATCH: usize = 16;
 
@@ -40,6 +43,12 @@ pub(crate) struct Done {
     pub(crate) unjudged: Option<String>,
 }
 
+impl Done {
+    fn n_failed(&self) -> usize {
+        self.samples.iter().filter(|sample| sample.failure.is_some()).count()
+    }
+}
+
 impl Campaign<'_> {
     /// Adds runs to those that are there.
     pub(crate) fn run(&self, mut done: Done) -> Result<Done> {
@@ -52,13 +61,27 @@ impl Campaign<'_> {
         let mut n_runs = done.samples.len();
         // Failing runs beyond those that are wanted do not count, within reason.
         let most = self.runs_max * if self.failed_wanted.is_some() { 10 } else { 1 };
+        let mut woven: Option<std::vec::IntoIter<How>> = None;
         while n_runs < most && !self.is_enough(&done) && !self.team.is_over() {
             // The first one tells how long a run is.
             let n = if n_steps == 0 { 1 } else { BATCH.min(most - n_runs) };
-            let hows: Vec<_> = (0..n as u64).map(|i| self.how(seed + i, n_steps)).collect();
+            let is_rare = n_runs >= self.runs_max.min(RARE) && done.n_failed() == 0;
+            if is_rare && woven.is_none() && self.policy.is_none() {
+                let hows = match done.samples.first() {
+                    Some(sample) => woven::hows(self.team, &self.plan, sample, seed)?,
+                    None => Vec::new(),
+                };
+                seed += hows.len() as u64;
+                woven = Some(hows.into_iter());
+            }
+            let mut hows: Vec<_> = woven.iter_mut().flatten().take(n).collect();
+            if hows.is_empty() {
+                hows = (0..n as u64).map(|i| self.how(seed + i, n_steps)).collect();
+                seed += n as u64;
+            }
             let results = self.team.all(&hows, |how, cpu| {
                 let plan = Plan { cpu, ..how.plan(&self.plan) };
-                gather(self.team, *how, &plan, self.settings)
+                gather(self.team, how.clone(), &plan, self.settings)
             })?;
             for (judged, sample) in results.into_iter().flatten() {
                 n_steps = n_steps.max(judged.execution.outcome.n_steps);
@@ -74,8 +97,7 @@ impl Campaign<'_> {
                     }
                 }
             }
-            n_runs += n;
-            seed += n as u64;
+            n_runs += hows.len();
             n_steps = n_steps.max(1);
             self.progress(&done);
             if done.samples.is_empty() && done.n_unjudged >= UNJUDGED_MAX {
@@ -87,7 +109,7 @@ impl Campaign<'_> {
     }
 
     fn is_enough(&self, done: &Done) -> bool {
-        let n_failed = done.samples.iter().filter(|sample| sample.failure.is_some()).count();
+        let n_failed = done.n_failed();
         let n_passed = done.samples.len() - n_failed;
         match self.failed_wanted {
             Some(wanted) => n_failed >= wanted && n_passed >= self.runs_max.saturating_sub(wanted),
@@ -96,7 +118,7 @@ impl Campaign<'_> {
     }
 
     fn how(&self, seed: u64, n_steps: u64) -> How {
-        let policy = self.policy.unwrap_or(match seed % 4 {
+        let policy = self.policy.clone().unwrap_or(match seed % 4 {
             0 => Policy::Random,
             1 | 3 => Policy::Pct { depth: 1 + (seed / 4 % 4) as u32, n_steps },
             _ => Policy::Pos,
@@ -106,7 +128,7 @@ impl Campaign<'_> {
 
     fn progress(&self, done: &Done) {
         if !self.quiet && io::stderr().is_terminal() {
-            let n_failed = done.samples.iter().filter(|sample| sample.failure.is_some()).count();
+            let n_failed = done.n_failed();
             // It is only for the eye.
             let _ = write!(
                 io::stderr().lock(),

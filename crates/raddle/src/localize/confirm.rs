@@ -1,55 +1,117 @@
 //! Suspects, checked by executing them.
 //!
-//! A suspect is forced on a run that passed: its accesses in the order that is suspected. If
-//! that makes it fail in the same way, the suspect is a cause. And it is flipped in a run that
-//! failed: if the failure stays though the order is another one, it is none. A flip after which
-//! nothing fails says little by itself, as most changes to a run that fails by chance make it
-//! pass; it counts when no passing run could be forced.
+//! A suspect is forced on runs that passed: its accesses in the order that is suspected. If that
+//! makes them fail in the same way, and far more often than runs do by chance, the suspect is a
+//! cause. And it is flipped in a run that failed: if the failure stays though the order is
+//! another one, that speaks against it. A flip after which nothing fails says little by itself,
+//! as most changes to a run that fails by chance make it pass; it counts when no passing run could
+//! be forced.
 
 use anyhow::Result;
 use raddle_analysis::localize::facts::{Act, Pair, Pattern};
 use raddle_analysis::localize::procedures::Suspect;
 use raddle_analysis::witness::Witness;
+use raddle_trace::control::Policy;
 
 use super::again::{Again, Change};
 use crate::hunt::team::Team;
 
 /// Combinations of occurrences that are tried.
 const TRIES_MAX: usize = 4;
+/// Runs that something is forced on.
+const FORCED_MAX: usize = 16;
+/// So many times as often as by chance is no accident, even if it is not often.
+const RARE: f64 = 5.0;
 
 /// Runs to be changed.
 pub(crate) struct Court<'a> {
     pub(crate) team: &'a Team,
-    pub(crate) failed: Option<Again>,
+    pub(crate) failed: Option<&'a Again>,
     pub(crate) passed: Vec<Again>,
     /// How runs of this kind fail.
     pub(crate) key: String,
+    /// The share of all runs that fail like this by chance.
+    pub(crate) chance: f64,
+}
+
+/// What executions say of a suspect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Evidence {
+    /// What came of forcing it on passing runs.
+    pub(crate) forced: Forced,
+    /// Whether the failure is gone when it is flipped; none if that was not possible.
+    pub(crate) gone: Option<bool>,
+}
+
+/// Passing runs that something was forced on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Forced {
+    pub(crate) n_failed: usize,
+    pub(crate) n_passed: usize,
+    /// They fail far more often than runs do by chance.
+    pub(crate) is_telling: bool,
+}
+
+impl Forced {
+    const fn n(self) -> usize {
+        self.n_failed + self.n_passed
+    }
+
+    /// The share of them that fails.
+    fn rate(self) -> f64 {
+        self.n_failed as f64 / self.n().max(1) as f64
+    }
+
+    /// Whether more than half of them fail.
+    const fn mostly_fails(self) -> bool {
+        self.n_failed > self.n_passed
+    }
+
+    /// Whether it makes runs fail; none if that cannot be told.
+    pub(crate) const fn fails(self) -> Option<bool> {
+        match self {
+            Self { is_telling: true, .. } => Some(true),
+            Self { n_failed: 0, n_passed: 1.., .. } => Some(false),
+            Self { .. } => None,
+        }
+    }
+}
+
+impl Evidence {
+    /// Whether it is a cause; none if that cannot be told.
+    pub(crate) const fn confirmed(self) -> Option<bool> {
+        match self.forced.fails() {
+            Some(fails) => Some(fails),
+            None if self.forced.n() == 0 => self.gone,
+            None => None,
+        }
+    }
 }
 
 impl Court<'_> {
-    /// Whether a pattern is a cause; none if that cannot be told.
-    pub(crate) fn pattern(&self, pattern: &Pattern) -> Result<Option<bool>> {
-        let forced = self.forced(&pattern.acts)?;
-        let flipped = match pattern.acts[..] {
-            [one, two] => self.flipped(Pair { head: one, tail: two })?,
+    /// What executions say of a pattern.
+    pub(crate) fn pattern(&self, pattern: &Pattern, cpu: Option<u32>) -> Result<Evidence> {
+        let forced = self.forced(&pattern.acts, cpu)?;
+        let gone = match pattern.acts[..] {
+            [one, two] => self.gone(Pair { head: one, tail: two }, cpu)?,
             // The middle one first, and last: gone in both, or not at all.
             [one, two, three] => {
-                let before = self.flipped(Pair { head: one, tail: two })?;
-                let after = self.flipped(Pair { head: two, tail: three })?;
+                let before = self.gone(Pair { head: one, tail: two }, cpu)?;
+                let after = self.gone(Pair { head: two, tail: three }, cpu)?;
                 either(before, after)
             }
             _ => None,
         };
-        Ok(judge(forced, flipped))
+        Ok(Evidence { forced, gone })
     }
 
-    /// Whether pairs are a cause.
-    pub(crate) fn suspect(&self, suspect: &Suspect) -> Result<Option<bool>> {
+    /// What they say of pairs.
+    pub(crate) fn suspect(&self, suspect: &Suspect, cpu: Option<u32>) -> Result<Evidence> {
         match suspect.pairs[..] {
-            [pair] => {
-                let forced = self.forced(&[pair.head, pair.tail])?;
-                Ok(judge(forced, self.flipped(pair)?))
-            }
+            [pair] => Ok(Evidence {
+                forced: self.forced(&[pair.head, pair.tail], cpu)?,
+                gone: self.gone(pair, cpu)?,
+            }),
             // One thread's accesses around those of the other.
             [one, two] => {
                 let orders = [
@@ -57,44 +119,58 @@ impl Court<'_> {
                     [two.head, two.tail, one.head, one.tail],
                     [one.head, two.head, one.tail, two.tail],
                 ];
-                let mut forced = None;
+                // Only one of them may be what makes it fail.
+                let mut forced = Forced::default();
                 for order in orders {
-                    forced = either(forced, self.forced(&order)?);
-                    if forced == Some(true) {
+                    let other = self.forced(&order, cpu)?;
+                    if forced.n() == 0 || other.rate() > forced.rate() {
+                        forced = other;
+                    }
+                    if forced.mostly_fails() {
                         break;
                     }
                 }
-                let flipped = either(self.flipped(one)?, self.flipped(two)?);
-                Ok(judge(forced, flipped))
+                let gone = either(self.gone(one, cpu)?, self.gone(two, cpu)?);
+                Ok(Evidence { forced, gone })
             }
-            _ => Ok(None),
+            _ => Ok(Evidence::default()),
         }
     }
 
-    /// Whether passing runs fail with the accesses in this order.
-    fn forced(&self, acts: &[Act]) -> Result<Option<bool>> {
-        let mut tried = None;
-        for run in &self.passed {
-            for order in orders(run, acts) {
-                match run.with_order(self.team, &order)? {
-                    Change::Fails(key) if key == self.key => return Ok(Some(true)),
-                    Change::Impossible => {}
-                    Change::Fails(_) | Change::Passes => tried = Some(false),
+    /// How many passing runs fail, and do not, with accesses in this order: going on thread by
+    /// thread, and mixed, since some damage shows only while others are at it.
+    fn forced(&self, acts: &[Act], cpu: Option<u32>) -> Result<Forced> {
+        let mut forced = Forced::default();
+        let all = self
+            .passed
+            .iter()
+            .flat_map(|run| self::orders(run, acts).into_iter().map(move |order| (run, order)));
+        for (run, order) in all.take_while(|_| !self.team.is_over()) {
+            for after in [Policy::Rr, Policy::Random] {
+                match run.with_order(self.team, &order, after, cpu)? {
+                    Change::Fails(key) if key == self.key => forced.n_failed += 1,
+                    Change::Impossible => break,
+                    Change::Fails(_) | Change::Passes => forced.n_passed += 1,
                 }
             }
+            if forced.n() >= FORCED_MAX {
+                break;
+            }
         }
-        Ok(tried)
+        let is_rare = forced.n_failed > 0 && forced.rate() >= RARE * self.chance;
+        forced.is_telling = forced.mostly_fails() || is_rare;
+        Ok(forced)
     }
 
-    /// Whether the failure is gone with the pair the other way round.
-    fn flipped(&self, pair: Pair) -> Result<Option<bool>> {
-        let Some(run) = &self.failed else { return Ok(None) };
+    /// Whether the failure is gone with the pair the other way round, at any of its occurrences.
+    fn gone(&self, pair: Pair, cpu: Option<u32>) -> Result<Option<bool>> {
+        let Some(run) = self.failed else { return Ok(None) };
         let mut gone = None;
         for order in orders(run, &[pair.tail, pair.head]) {
-            match run.with_order(self.team, &order)? {
-                Change::Fails(key) if key == self.key => return Ok(Some(false)),
+            match run.with_order(self.team, &order, Policy::Rr, cpu)? {
+                Change::Fails(key) if key == self.key => gone = Some(false),
                 Change::Impossible => {}
-                Change::Fails(_) | Change::Passes => gone = Some(true),
+                Change::Fails(_) | Change::Passes => return Ok(Some(true)),
             }
         }
         Ok(gone)
@@ -146,13 +222,5 @@ fn either(one: Option<bool>, two: Option<bool>) -> Option<bool> {
         (Some(true), _) | (_, Some(true)) => Some(true),
         (Some(false), _) | (_, Some(false)) => Some(false),
         (None, None) => None,
-    }
-}
-
-fn judge(forced: Option<bool>, flipped: Option<bool>) -> Option<bool> {
-    match (forced, flipped) {
-        (Some(true), _) => Some(true),
-        (None, other) => other,
-        (Some(false), _) => Some(false),
     }
 }

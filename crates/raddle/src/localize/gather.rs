@@ -3,12 +3,13 @@
 use anyhow::Result;
 use raddle_analysis::localize::collect::{Collector, Settings};
 use raddle_trace::control::Mode;
-use raddle_trace::event::{Batch, Decoder};
+use raddle_trace::event::{Batch, Decoder, Event, LockOp, Op};
 use raddle_trace::file::{Trace, WriteError, Writer};
 use raddle_trace::id::ThreadId;
+use raddle_trace::record::Lock;
 use raddle_trace::run::Run;
 use raddle_trial::verdict::Verdict;
-use raddle_trial::{Delivery, Plan, Sink};
+use raddle_trial::{Delivery, End, Plan, Sink};
 use tempfile::TempDir;
 
 use super::laps::Teller;
@@ -56,7 +57,7 @@ pub(crate) fn gather(
     settings: Settings,
 ) -> Result<(Judged, Option<Sample>)> {
     let collector = Collector::new(settings);
-    let (judged, collector) = match plan.mode() {
+    let (judged, mut collector) = match plan.mode() {
         Mode::Controlled => {
             let decoder = Decoder::new(ThreadId(0));
             let wants_laps = how.with_laps;
@@ -92,9 +93,26 @@ pub(crate) fn gather(
         }
         Verdict::Unjudged => return Ok((judged, None)),
     };
+    if let Some(event) = last_event(&judged.execution.outcome.end) {
+        collector.push(&event);
+    }
     let run = judged.execution.run.clone();
     let facts = collector.finish(&run);
     Ok((judged, Some(Sample { run, how, failure, facts })))
+}
+
+/// What a thread was about to do to a synchronization object when the run was ended for it.
+fn last_event(end: &End) -> Option<Event> {
+    let End::Misuse { message, place } = end else { return None };
+    let kind = Lock::Mutex;
+    let op = match message.split_once(' ')?.0 {
+        "signals" => Op::CondSignal { cond: place.addr, n_woken: 0 },
+        "posts" => Op::SemPost(place.addr),
+        "destroys" => Op::Destroy { object: place.addr, kind },
+        "locks" => Op::Acquire(LockOp { lock: place.addr, kind, shared: false, tried: false }),
+        _ => return None,
+    };
+    Some(Event { thread: place.thread, pc: place.pc, op })
 }
 
 fn free(team: &Team, plan: &Plan, mut collector: Collector) -> Result<(Judged, Collector)> {

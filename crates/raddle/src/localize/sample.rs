@@ -11,13 +11,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail, ensure};
 use raddle_analysis::localize::facts::Facts;
 use raddle_trace::checksum::checksum;
+use raddle_trace::control;
 use raddle_trace::run::Run;
+use raddle_trace::schedule::Schedule;
 use raddle_trial::plan::Delay;
 use raddle_trial::{Order, Plan};
 use serde::{Deserialize, Serialize};
 
 const MAGIC: &[u8; 8] = b"raddlrun";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEAD_BYTES: usize = 20;
 /// How files of runs end.
 pub(crate) const EXTENSION: &str = "run";
@@ -46,7 +48,7 @@ pub(crate) struct Fail {
 }
 
 /// How to make the same run again.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct How {
     pub(crate) seed: u64,
     pub(crate) policy: Policy,
@@ -56,25 +58,56 @@ pub(crate) struct How {
 }
 
 /// Who went next.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Policy {
     Random,
-    Pct { depth: u32, n_steps: u64 },
+    Pct {
+        depth: u32,
+        n_steps: u64,
+    },
     Pos,
     Rr,
-    Free { delay: Option<(f64, u32)> },
+    Free {
+        delay: Option<(f64, u32)>,
+    },
+    /// By a schedule, then thread by thread, or mixed.
+    Woven {
+        #[serde(with = "as_json")]
+        schedule: Schedule,
+        mixed: bool,
+    },
+}
+
+/// Schedules within what postcard writes, which has no words for them.
+mod as_json {
+    use raddle_trace::schedule::Schedule;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, de, ser};
+
+    pub(super) fn serialize<S: Serializer>(schedule: &Schedule, to: S) -> Result<S::Ok, S::Error> {
+        let text = serde_json::to_string(schedule).map_err(ser::Error::custom)?;
+        text.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Schedule, D::Error> {
+        serde_json::from_str(&String::deserialize(from)?).map_err(de::Error::custom)
+    }
 }
 
 impl How {
     /// The plan of such a run.
     pub(crate) fn plan(&self, like: &Plan) -> Plan {
-        let order = match self.policy {
+        let order = match &self.policy {
             Policy::Random => Order::Random,
-            Policy::Pct { depth, n_steps } => Order::Pct { depth, n_steps },
+            &Policy::Pct { depth, n_steps } => Order::Pct { depth, n_steps },
             Policy::Pos => Order::Pos,
             Policy::Rr => Order::Rr,
             Policy::Free { delay } => Order::Free {
                 delay: delay.map(|(probability, us_max)| Delay { probability, us_max }),
+            },
+            Policy::Woven { schedule, mixed } => Order::Follow {
+                schedule: schedule.clone(),
+                strict: false,
+                after: if *mixed { control::Policy::Random } else { control::Policy::Rr },
             },
         };
         Plan { order, seed: self.seed, ..like.clone() }
@@ -159,6 +192,8 @@ fn paths(directory: &Path) -> Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use raddle_trace::control::Mode;
+    use raddle_trace::id::{Site, ThreadId};
+    use raddle_trace::schedule::Step;
 
     use super::*;
 
@@ -173,7 +208,9 @@ mod tests {
             threads: vec![],
             ending: None,
         };
-        let how = How { seed: 7, policy: Policy::Pos, with_laps: false };
+        let steps = vec![Step::Run { thread: ThreadId(1), count: 3, site: Site(5) }];
+        let policy = Policy::Woven { schedule: Schedule { steps }, mixed: true };
+        let how = How { seed: 7, policy, with_laps: false };
         Sample { run, how, failure: None, facts: Facts::default() }
     }
 

@@ -7,6 +7,8 @@ use raddle_analysis::localize::procedures::Procedure;
 use raddle_analysis::localize::rank::Counts;
 use serde_json::{Value, json};
 
+use super::confirm::{Evidence, Forced};
+use super::order::Rank;
 use super::sample::Fail;
 use crate::hunt::finding::{Access, Finding};
 use crate::hunt::tell;
@@ -22,15 +24,14 @@ pub(crate) struct Group {
 
 /// A pattern in its place.
 pub(crate) struct PatternTold {
-    pub(crate) rank: usize,
-    pub(crate) ties: usize,
+    pub(crate) rank: Rank,
     pub(crate) score: f64,
     pub(crate) name: String,
     pub(crate) accesses: Vec<Access>,
     /// Who had called the function of each access, innermost first.
     pub(crate) stacks: Vec<Vec<String>>,
     pub(crate) counts: Counts,
-    pub(crate) confirmed: Option<bool>,
+    pub(crate) evidence: Evidence,
 }
 
 /// A pair, or a couple of them, in its place.
@@ -39,7 +40,9 @@ pub(crate) struct PairTold {
     pub(crate) procedure: Procedure,
     /// Head and tail of each.
     pub(crate) pairs: Vec<[Access; 2]>,
-    pub(crate) confirmed: Option<bool>,
+    pub(crate) counts: Counts,
+    pub(crate) score: f64,
+    pub(crate) evidence: Evidence,
 }
 
 impl Group {
@@ -60,8 +63,14 @@ impl Group {
         if !self.pairs.is_empty() {
             text.push_str("\naccess pairs to blame\n");
         }
-        for told in self.pairs.iter().take(shown) {
-            let _ = writeln!(text, "{}. {}{}", told.rank, told.words(), confirmed(told.confirmed));
+        // Far less suspect than the first is not suspect, unless it was found out to be.
+        let least = self.pairs.first().map_or(0.0, |first| first.score / 2.0);
+        let is_suspect = |told: &&PairTold| {
+            let is_weak = told.procedure == Procedure::Often && told.score < least;
+            !is_weak || told.evidence.confirmed() == Some(true)
+        };
+        for told in self.pairs.iter().filter(is_suspect).take(shown) {
+            let _ = writeln!(text, "{}. {}{}", told.rank, told.words(), confirmed(told.evidence));
             for pair in &told.pairs {
                 text.push_str(&tell::accesses(pair));
             }
@@ -69,23 +78,23 @@ impl Group {
         if !self.patterns.is_empty() {
             text.push_str("\npatterns by suspicion\n");
         }
-        // Far less suspect than the first is not suspect.
+        // The same.
         let least = self.patterns.first().map_or(0.0, |first| first.score / 2.0);
         for told in self.patterns.iter().take(shown).take_while(|told| told.score >= least) {
             let Counts { failed, passed, n_failed, n_passed } = told.counts;
             let on = Finding::variables(&told.accesses);
             let on = on.map_or(String::new(), |on| format!(" on {on}"));
-            let ties = match told.ties {
+            let ties = match told.rank.n_ties {
                 1 => String::new(),
                 n => format!(", shared by {n}"),
             };
             let _ = writeln!(
                 text,
                 "{}. {}{on}: {:.2}{ties}; {failed} of {n_failed} failing, {passed} of {n_passed} passing runs{}",
-                told.rank,
+                told.rank.rank,
                 told.name,
                 told.score,
-                confirmed(told.confirmed)
+                confirmed(told.evidence)
             );
             text.push_str(&tell::accesses(&told.accesses));
         }
@@ -109,8 +118,8 @@ impl Group {
 impl PatternTold {
     fn json(&self) -> Value {
         json!({
-            "rank": self.rank,
-            "ties": self.ties,
+            "rank": self.rank.rank,
+            "ties": self.rank.n_ties,
             // Not every score is a number in JSON.
             "score": if self.score.is_finite() { json!(self.score) } else { json!("infinite") },
             "pattern": self.name,
@@ -118,7 +127,9 @@ impl PatternTold {
             "stacks": self.stacks,
             "passed": self.counts.passed,
             "failed": self.counts.failed,
-            "confirmed": self.confirmed,
+            "confirmed": self.evidence.confirmed(),
+            "forced": forced(self.evidence),
+            "gone": self.evidence.gone,
         })
     }
 
@@ -157,6 +168,10 @@ impl PairTold {
                 "no passing run has both (procedure III, by {})",
                 self.procedure.level().unwrap_or_default()
             ),
+            Procedure::Often => {
+                let Counts { failed, passed, n_failed, n_passed } = self.counts;
+                format!("{failed} of {n_failed} failing, {passed} of {n_passed} passing runs")
+            }
         }
     }
 
@@ -171,17 +186,33 @@ impl PairTold {
             "procedure": self.procedure.name(),
             "level": self.procedure.level(),
             "pairs": pairs,
-            "confirmed": self.confirmed,
+            "passed": self.counts.passed,
+            "failed": self.counts.failed,
+            "confirmed": self.evidence.confirmed(),
+            "forced": forced(self.evidence),
+            "gone": self.evidence.gone,
         })
     }
 }
 
-fn confirmed(confirmed: Option<bool>) -> &'static str {
-    match confirmed {
-        Some(true) => "; confirmed: forced on a passing run, it fails",
-        Some(false) => "; not confirmed",
-        None => "",
+fn confirmed(evidence: Evidence) -> String {
+    let Forced { n_failed, n_passed, .. } = evidence.forced;
+    match evidence.confirmed() {
+        Some(true) if n_failed > 0 => {
+            format!(
+                "; confirmed: forced on passing runs, {n_failed} of {} fail",
+                n_failed + n_passed
+            )
+        }
+        Some(true) => "; confirmed: the other way round, the failing run passes".into(),
+        Some(false) => "; not confirmed".into(),
+        None => String::new(),
     }
+}
+
+fn forced(evidence: Evidence) -> Value {
+    let Forced { n_failed, n_passed, .. } = evidence.forced;
+    json!({"failed": n_failed, "passed": n_passed})
 }
 
 /// How large the windows were that patterns needed.

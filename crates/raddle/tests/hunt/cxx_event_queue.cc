@@ -1,9 +1,10 @@
 // What is wrong: after Jigsaw 2.2.6 (figure 7 of the PECAN paper): `next_event` looks at the
 // queue's size, then takes the first event, then removes it. The queue locks each call, but
-// with two threads in `next_event` one may find nothing left, or both take the same event.
+// with two threads in `next_event` one may find nothing left, or both take the same event. The
+// removal looks at the size before it erases: both are guilty.
 // Hunt: fails
 // Kind: atomicity, multi-variable
-// Guilty: 3 lines
+// Guilty: 4 lines
 // Shows: signal, assert
 
 #include <atomic>
@@ -35,7 +36,7 @@ public:
     void remove_at(size_t index)
     {
         std::lock_guard<std::mutex> guard(lock_);
-        if (index >= events_.size())
+        if (index >= events_.size()) /* guilty */
             throw std::out_of_range("remove_at");
         events_.erase(events_.begin() + index); /* guilty */
     }

@@ -1,9 +1,9 @@
 // What is wrong: after Apache's object cache (bug 21287): the reference count goes down
 // atomically, and is then read again to see whether it is zero. Two threads that let go at
-// once can both read zero, and both free the object.
+// once can both read zero, and both free the object; or one frees it before the other reads.
 // Hunt: fails
 // Kind: atomicity
-// Guilty: 2 lines
+// Guilty: 3 lines
 // Shows: double-free, use-after-free, signal, assert
 
 #include <assert.h>
@@ -34,7 +34,7 @@ static void cleanup(struct object *object)
 {
     atomic_fetch_add(&n_cleanups, 1);
     free(object->data);
-    free(object);
+    free(object); /* guilty */
 }
 
 static void take(struct object *object)

@@ -1,9 +1,10 @@
 // What is wrong: where the server's log stands is a file number and a position in that file.
 // After a rotation, the number is one more and the position is zero again. A replica that asks
-// for the number and then for the position may get a pair from before and after.
+// for the number and then for the position may get a pair from before and after. The position
+// that it gets is never the zero, which is raised under the same lock: both writes are guilty.
 // Hunt: fails
 // Kind: multi-variable
-// Guilty: 4 lines
+// Guilty: 5 lines
 // Shows: exit
 
 #include <pthread.h>
@@ -26,7 +27,7 @@ static void log_event(int size)
         file_number++; /* guilty */
         position = 0; /* guilty */
     }
-    position += size;
+    position += size; /* guilty */
     file_ends[file_number] = position;
     n_events++;
     pthread_mutex_unlock(&lock);

@@ -1,10 +1,11 @@
 // What is wrong: an index is marked dirty while it is changed. A reader who finds it dirty
 // takes that for the trace of a crash and repairs it, by dropping what was not committed,
 // although the writer is only in the middle of it. A run in which nobody looks at that
-// moment never repairs anything.
+// moment never repairs anything. What the repair breaks is that the number of keys stays as the
+// writer leaves it, from one insertion to the next and to the commit.
 // Hunt: fails
 // Kind: atomicity, multi-variable
-// Guilty: 4 lines
+// Guilty: 6 lines
 // Shows: assert
 
 #include <assert.h>
@@ -34,14 +35,14 @@ static void begin(struct index *index)
 static void insert(struct index *index, int key)
 {
     pthread_mutex_lock(&index->lock);
-    index->keys[index->n_keys++] = key;
+    index->keys[index->n_keys++] = key; /* guilty */
     pthread_mutex_unlock(&index->lock);
 }
 
 static void commit(struct index *index)
 {
     pthread_mutex_lock(&index->lock);
-    index->n_committed = index->n_keys;
+    index->n_committed = index->n_keys; /* guilty */
     index->dirty = 0; /* guilty */
     pthread_mutex_unlock(&index->lock);
 }

@@ -1,9 +1,10 @@
 // What is wrong: a stack of free buffers without locks suffers from ABA: a thread reads the top
 // and its successor; another pops both and pushes the first one back; the swap of the first
-// thread succeeds, and puts a buffer on top that is in use.
+// thread succeeds, and puts a buffer on top that is in use: the successor that it has read was
+// changed by the push.
 // Hunt: fails
 // Kind: atomicity, multi-variable
-// Guilty: 4 lines
+// Guilty: 5 lines
 // Shows: assert
 
 #include <assert.h>
@@ -37,7 +38,7 @@ static void push(struct buffer *buffer)
 {
     struct buffer *old = atomic_load(&top);
     do
-        atomic_store(&buffer->next, old);
+        atomic_store(&buffer->next, old); /* guilty */
     while (!atomic_compare_exchange_strong(&top, &old, buffer)); /* guilty */
 }
 
