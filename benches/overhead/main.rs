@@ -85,6 +85,7 @@ fn measure(raddle: &Raddle, program: &Program, builds: &Builds, times: &mut Time
     let clang = builds.clang.as_deref().map(run::plain).transpose()?;
     let controlled = raddle.run(&builds.instrumented)?;
     let recording = raddle.record(&builds.instrumented, &builds.trace)?;
+    let collecting_cpu_s = raddle.collect(&builds.instrumented)?;
     let others = [Some(&gcc), clang.as_ref(), Some(&controlled), Some(&recording)];
     if others.into_iter().flatten().any(|run| run.stdout != native.stdout) {
         bail!("{} does not print the same in every run", program.name);
@@ -94,6 +95,7 @@ fn measure(raddle: &Raddle, program: &Program, builds: &Builds, times: &mut Time
     times.clang.extend(clang.map(|run| run.cpu_s));
     times.controlled.push(controlled.cpu_s);
     times.recording.push(recording.cpu_s);
+    times.collecting.push(collecting_cpu_s);
     Ok(())
 }
 

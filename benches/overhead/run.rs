@@ -66,6 +66,21 @@ impl Raddle {
         measured(command.arg("--output").arg(trace).args(TIMEOUT).arg("--").arg(program))
     }
 
+    /// Collects a run of a program for `localize`: its processor time.
+    pub(crate) fn collect(&self, program: &Path) -> Result<f64> {
+        let mut command = self.command("localize");
+        command.args(["--runs", "1", "--jobs", "1", "--policy", "random", "--quiet"]).args(TIMEOUT);
+        command.arg("--output").arg(self.cache.join("collected")).arg("--").arg(program);
+        let before = children_cpu_s()?;
+        let output = command.output().context("cannot start raddle localize")?;
+        // One run that passes is not enough for more.
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if !stderr.contains("none of 1 runs failed") {
+            bail!("raddle localize {} says: {}", program.display(), stderr.trim());
+        }
+        Ok(children_cpu_s()? - before)
+    }
+
     /// What a trace holds.
     pub(crate) fn stats(&self, trace: &Path) -> Result<Stats> {
         let output = output(self.command("trace").args(["stats", "--json"]).arg(trace))?;

@@ -47,11 +47,9 @@ fn causes_are_at_the_top() {
 }
 
 /// FIXME: programs whose guilty pattern or pair is not told where it should be, and why.
-const MAY_BE_TOLD_LATER: [(&str, &str); 5] = [
-    ("large_chat_server.cc", "it fails once in four hundred runs, and too rarely when woven"),
+const MAY_BE_TOLD_LATER: [(&str, &str); 3] = [
     ("multi_property_cache.c", "a couple with one guilty pair comes before that pair alone"),
     ("pool_handed_out_twice.c", "what two owners do to a connection comes before how they got it"),
-    ("rare_two_windows.c", "it takes two orders to fail, and one is woven at a time"),
     ("sem_check_then_wait.c", "to ask for the value of a semaphore is no event"),
 ];
 

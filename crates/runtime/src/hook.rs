@@ -10,7 +10,7 @@ use raddle_trace::record::{Kind, LOW, Record, SIZE, Wake};
 use crate::random::Random;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
-use crate::{freed, lane, shared, sys, tls};
+use crate::{freed, history, lane, shared, sys, tls};
 
 /// The running thread, if it is under control and not inside the runtime.
 #[inline]
@@ -56,8 +56,10 @@ pub(crate) extern "C" fn slow_access(addr: u64, head: u64, pc: u64) {
         spin_or_work(me, addr, bytes, write, pc);
         about_to(me, addr, write);
         sched::visible(me, pc, Wait::Nothing, NEVER, false);
-        if shared::mode() == shared::TRACE {
-            lane::access(record);
+        match shared::mode() {
+            shared::TRACE => lane::access(record),
+            shared::COLLECT => history::access(addr, head, pc),
+            _ => {}
         }
         freed::check(me, addr, bytes, pc);
     } else if free() {
@@ -152,7 +154,7 @@ pub(crate) fn stop(ending: Ending, me: u32, pc: u64, addr: u64, message: &[u8]) 
 
 /// Whether events are recorded at all.
 pub(crate) fn recording() -> bool {
-    matches!(shared::mode(), shared::TRACE | shared::FREE)
+    matches!(shared::mode(), shared::TRACE | shared::FREE | shared::COLLECT)
 }
 
 /// Records an event of the running thread, if events are recorded.
@@ -161,6 +163,7 @@ pub(crate) fn record(kind: Kind, info: u8, operand: u64, extra: u16, pc: u64, mo
         shared::TRACE if tls::get(tls::QUIET) == 0 && tls::get(tls::TURN) == 1 => {
             lane::append_all(kind, info, operand, extra, pc, more);
         }
+        shared::COLLECT => history::event(kind, info, operand, pc, more),
         shared::FREE if tls::get(tls::QUIET) == 0 => {
             free_append(Record::new(kind, info, operand, extra, pc), more)
         }

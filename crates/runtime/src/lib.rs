@@ -48,6 +48,8 @@ mod real;
 mod random;
 #[allow(unsafe_code, reason = "the shadow of the target's heap")]
 mod freed;
+#[allow(unsafe_code, reason = "the states of the target's memory, shared with the parent")]
+mod history;
 #[allow(unsafe_code, reason = "waits for descriptors and threads")]
 mod sched;
 mod hook;

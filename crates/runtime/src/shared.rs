@@ -8,7 +8,7 @@ use raddle_trace::control::{
     Mode, Module, THREADS_MAX, ThreadSlot, VERSION,
 };
 
-use crate::{repeats, sys};
+use crate::{history, repeats, sys};
 
 static BLOCK: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 static FOLLOW: AtomicU32 = AtomicU32::new(0);
@@ -29,6 +29,9 @@ pub(crate) const FREE: u8 = 3;
 /// As [`COUNT`], and there is freed memory to look out for.
 pub(crate) const WATCH: u8 = 4;
 
+/// Controlled, and what happens at each place of memory is kept ([`crate::history`]).
+pub(crate) const COLLECT: u8 = 5;
+
 /// From now on there is freed memory to look out for.
 pub(crate) fn watch() {
     // Elsewhere it is looked out for anyway, or not at all.
@@ -44,7 +47,7 @@ pub(crate) fn mode() -> u8 {
 /// Under control, whether traced or not.
 #[inline(always)]
 pub(crate) fn controlled() -> bool {
-    matches!(mode(), COUNT | WATCH | TRACE)
+    matches!(mode(), COUNT | WATCH | TRACE | COLLECT)
 }
 
 /// Maps the block that `descriptor` names and claims it for this process. None if it is not
@@ -91,6 +94,7 @@ pub(crate) fn set_mode() {
     ) {
         (Some(Mode::Free), _) => FREE,
         (_, Some(Deliver::Trace)) => TRACE,
+        (_, Some(Deliver::Histories)) if history::start_by(plan) => COLLECT,
         _ => COUNT,
     };
     MODE.store(mode, Ordering::Release);

@@ -93,6 +93,8 @@ fn last_key() -> u32 {
 
 static REAL_TESTCANCEL: Real = Real::new(c"pthread_testcancel", None);
 
+static PARENT: AtomicU64 = AtomicU64::new(0);
+
 /// Opens the control block that the environment names.
 fn open_control() -> Option<i64> {
     let value = variable(raddle_trace::control::VARIABLE.as_bytes())?;
@@ -103,10 +105,16 @@ fn open_control() -> Option<i64> {
             digit.is_ascii_digit().then(|| n * 10 + u64::from(digit - b'0'))
         })
     };
+    PARENT.store(number(parent)?, Ordering::Relaxed);
+    open_of_parent(number(descriptor)?)
+}
+
+/// Opens what the parent has open.
+pub(crate) fn open_of_parent(descriptor: u64) -> Option<i64> {
     let mut path = crate::die::Line { bytes: [0; 512], len: 0 };
     let _ = core::fmt::Write::write_fmt(
         &mut path,
-        format_args!("/proc/{}/fd/{}\0", number(parent)?, number(descriptor)?),
+        format_args!("/proc/{}/fd/{descriptor}\0", PARENT.load(Ordering::Relaxed)),
     );
     let file = sys::open(&path.bytes[..path.len], libc::O_RDWR);
     (file >= 0).then_some(file)

@@ -143,6 +143,24 @@ pub(crate) fn map_shared(descriptor: i64, bytes: usize) -> *mut u8 {
     map(bytes, libc::MAP_SHARED, descriptor)
 }
 
+/// Tells for each page of a mapping whether it is there: 1 in its byte if so. At most as many
+/// pages as there are bytes. False if that cannot be told.
+pub(crate) fn pages_there(start: u64, bytes: u64, into: &mut [u8]) -> bool {
+    assert!(bytes <= into.len() as u64 * 4096, "internal bug: too many pages");
+    syscall!(libc::SYS_mincore, start, bytes, into.as_mut_ptr()) == 0
+}
+
+/// Keeps a mapping out of core dumps, to which it would add terabytes, and out of children.
+pub(crate) fn keep_to_ourselves(start: u64, bytes: u64) {
+    syscall!(libc::SYS_madvise, start, bytes, libc::MADV_DONTDUMP);
+    syscall!(libc::SYS_madvise, start, bytes, libc::MADV_DONTFORK);
+}
+
+/// Gives pages of a shared mapping back, also in the file behind it.
+pub(crate) fn remove_pages(start: u64, bytes: u64) {
+    syscall!(libc::SYS_madvise, start, bytes, libc::MADV_REMOVE);
+}
+
 /// Opens the file that the zero-terminated path names, with `flags`; negative if it can't.
 pub(crate) fn open(path: &[u8], flags: c_int) -> i64 {
     assert!(path.last() == Some(&0), "internal bug: a path without its end");

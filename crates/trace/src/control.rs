@@ -27,7 +27,7 @@ pub const VARIABLE: &str = "RADDLE_CONTROL";
 /// First word of a control block.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"raddle\0c");
 /// Raised with any change of this file or of [`crate::record`].
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Threads that a run may create.
 pub const THREADS_MAX: usize = 4096;
 /// Modules (executable and shared libraries) that are told apart.
@@ -135,6 +135,10 @@ pub struct Plan {
     pub n_lanes: AtomicU32,
     /// Steps in the schedule to follow.
     pub n_follow: AtomicU64,
+    /// The parent's descriptor of the file of histories.
+    pub histories: AtomicI32,
+    /// The length of windows in histories.
+    pub window: AtomicU32,
 }
 
 /// In [`Plan::options`]: condition variables may wake spuriously.
@@ -148,6 +152,8 @@ pub const EVERY: u32 = 8;
 /// In [`Plan::options`]: a thread that makes no progress keeps the turn, as somebody may have
 /// stopped it to look at it.
 pub const NO_WATCHDOG: u32 = 16;
+/// In [`Plan::options`]: in histories, a stint is one access, as in Falcon's paper.
+pub const PAPER: u32 = 32;
 /// In [`Plan::options`], from this bit on: signals that the parent holds back and the target,
 /// which inherits that, is to let through. One bit each, from signal 1 on.
 pub const HELD_SIGNALS_SHIFT: u32 = 16;
@@ -170,6 +176,8 @@ codes! {
     Schedule = 1,
     /// Every event.
     Trace = 2,
+    /// What happened at each place of memory ([`crate::history`]).
+    Histories = 3,
 }
 
 codes! {

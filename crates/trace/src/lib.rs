@@ -9,6 +9,7 @@
 pub mod id;
 pub mod record;
 pub mod control;
+pub mod history;
 #[cfg(feature = "std")]
 pub mod event;
 #[cfg(feature = "std")]

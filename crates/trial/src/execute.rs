@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Duration, Instant};
 
 use raddle_trace::control::{
-    self, Deliver, EVERY, MODULES_MAX, Mode, NO_WATCHDOG, THREADS_MAX, ThreadSlot,
+    self, Deliver, EVERY, MODULES_MAX, Mode, NO_WATCHDOG, PAPER, THREADS_MAX, ThreadSlot,
 };
 use raddle_trace::event::Batch;
 use raddle_trace::file::{WriteError, Writer};
+use raddle_trace::history::Histories;
 use raddle_trace::id::{Addr, ThreadId};
 use raddle_trace::run::{Module, Run, Thread};
 use raddle_trace::schedule::Schedule;
@@ -21,6 +22,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, p
 
 use crate::capture::Captured;
 use crate::draw::{self, Take};
+use crate::histories::{Keeper, Settings};
 use crate::interrupt;
 use crate::launch::{self, Launch, LaunchError, Running};
 use crate::outcome::{self, Outcome, Stopped};
@@ -39,6 +41,9 @@ pub enum Delivery<'a> {
     Records(&'a mut dyn Sink),
     /// The same, with each access, also those that only repeat others.
     EveryRecord(&'a mut dyn Sink),
+    /// What happened at each place of memory, under control; stays empty if the target cannot
+    /// keep that.
+    Histories(Settings, &'a mut Option<Histories>),
 }
 
 /// Whoever keeps the records of a run.
@@ -194,13 +199,21 @@ fn execute_inner(
     delivery: Delivery<'_>,
     tracer: Option<&mut dyn Tracer>,
 ) -> Result<Execution, LaunchError> {
+    let block = Block::new(plan.layout()).map_err(LaunchError::Block)?;
+    let mut histories = None;
     let (deliver, sink, options) = match delivery {
         Delivery::Nothing => (Deliver::Nothing, None, 0),
         Delivery::Schedule => (Deliver::Schedule, None, 0),
         Delivery::Records(sink) => (Deliver::Trace, Some(sink), 0),
         Delivery::EveryRecord(sink) => (Deliver::Trace, Some(sink), EVERY),
+        Delivery::Histories(settings, into) => {
+            let keeper = Keeper::new().map_err(LaunchError::Block)?;
+            block.control().plan.histories.store(keeper.descriptor(), Relaxed);
+            block.control().plan.window.store(settings.window, Relaxed);
+            histories = Some((keeper, into));
+            (Deliver::Histories, None, if settings.paper { PAPER } else { 0 })
+        }
     };
-    let block = Block::new(plan.layout()).map_err(LaunchError::Block)?;
     plan.store(deliver, &block);
     block.control().plan.options.fetch_or(options, Relaxed);
     if tracer.is_some() {
@@ -212,12 +225,13 @@ fn execute_inner(
 
     let known = || run(launch, plan, &block);
     let mut taker = Taker { recorder: None, sink, run: &known, known: None, block: &block };
-    if deliver != Deliver::Nothing && plan.mode() == Mode::Controlled {
+    let is_recorded = matches!(deliver, Deliver::Schedule | Deliver::Trace);
+    if is_recorded && plan.mode() == Mode::Controlled {
         taker.recorder = Some(Recorder::default());
     }
     let over = AtomicBool::new(false);
     let (ended, drawn) = std::thread::scope(|scope| {
-        let drawer = (deliver != Deliver::Nothing).then(|| {
+        let drawer = is_recorded.then(|| {
             scope.spawn(|| draw::draw(&block, &over, &mut taker).inspect_err(|_| target.kill()))
         });
         let ended = match tracer {
@@ -238,6 +252,9 @@ fn execute_inner(
     });
     let (stopped, status, cpu) = ended?;
     drawn?;
+    if let Some((keeper, into)) = histories {
+        *into = keeper.read().map_err(LaunchError::Block)?;
+    }
 
     let control = block.control();
     let end = outcome::end(&block, status, stopped);

@@ -9,6 +9,7 @@ pub mod plan;
 pub mod launch;
 pub mod execute;
 pub mod draw;
+pub mod histories;
 pub mod recorder;
 pub mod outcome;
 pub mod verdict;

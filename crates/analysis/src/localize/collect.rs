@@ -95,6 +95,13 @@ struct Seen {
 
 const _: () = assert!(size_of::<Option<Seen>>() == 24);
 
+impl Seen {
+    /// A bit for each byte of the granule.
+    fn bytes(&self) -> u8 {
+        (u8::MAX >> (7 - self.to + self.from)) << self.from
+    }
+}
+
 impl Entry for Seen {
     fn thread(&self) -> u32 {
         u32::from(self.thread)
@@ -102,10 +109,6 @@ impl Entry for Seen {
 
     fn writes(&self) -> bool {
         self.writes
-    }
-
-    fn meets(&self, other: &Self) -> bool {
-        self.from <= other.to && other.from <= self.to
     }
 }
 
@@ -195,11 +198,12 @@ struct Cells {
     free: Vec<u32>,
 }
 
-/// A place, and the number of the next one in the same granule, plus one.
+/// A place: bytes of a granule to which the same has happened; and the number of the next one
+/// in the same granule, plus one.
 struct Cell {
     next: u32,
-    from: u8,
-    to: u8,
+    /// A bit for each byte.
+    bytes: u8,
     place: Place,
 }
 
@@ -215,9 +219,9 @@ impl Cells {
     }
 
     /// Adds a cell to a granule.
-    fn add(&mut self, granule: u64, from: u8, to: u8, place: Place) -> u32 {
+    fn add(&mut self, granule: u64, bytes: u8, place: Place) -> u32 {
         let next = *self.first(granule);
-        let cell = Cell { next, from, to, place };
+        let cell = Cell { next, bytes, place };
         let number = match self.free.pop() {
             Some(number) => {
                 self.cells[number as usize] = cell;
@@ -328,12 +332,11 @@ impl Collector {
                     laps.leave(thread);
                 }
             }
-            Op::Begin { .. } | Op::Fiber(_) => {
-                *self.calls(thread) = ROOT;
-                if let Some(laps) = &mut self.laps {
-                    laps.forget(thread);
-                }
+            Op::Begin { stack_low, stack_high, .. } => {
+                self.forget(stack_low, stack_high.0.saturating_sub(stack_low.0));
+                self.start_over(thread);
             }
+            Op::Fiber(_) => self.start_over(thread),
             _ => {}
         }
         self.seq += 1;
@@ -414,6 +417,7 @@ impl Collector {
             n_threads: run.threads.len() as u32,
             n_shared: self.n_shared,
             n_left_out: self.n_left_out,
+            is_exact: true,
         }
     }
 
@@ -441,6 +445,14 @@ impl Collector {
         }
     }
 
+    /// The thread has called nothing yet.
+    fn start_over(&mut self, thread: ThreadId) {
+        *self.calls(thread) = ROOT;
+        if let Some(laps) = &mut self.laps {
+            laps.forget(thread);
+        }
+    }
+
     /// The number of the loops around an access.
     fn nest(&mut self, thread: ThreadId, pc: Pc) -> u32 {
         let Some(teller) = &mut self.laps else { return 0 };
@@ -459,40 +471,41 @@ impl Collector {
     fn at(&mut self, granule: u64, new: Seen) {
         let Settings { window: size, policy } = self.settings;
         let mut number = *self.cells.first(granule);
-        let mut is_known = false;
-        let mut part = None;
+        let mut unknown = new.bytes();
         while number != 0 {
             let cell = &mut self.cells.cells[number as usize - 1];
             let next = cell.next;
-            if cell.from <= new.to && new.from <= cell.to {
-                is_known |= (cell.from, cell.to) == (new.from, new.to);
-                part.get_or_insert(number);
+            let (here, elsewhere) = (cell.bytes & new.bytes(), cell.bytes & !new.bytes());
+            if here != 0 {
+                unknown &= !here;
+                cell.bytes = here;
+                let rest = (elsewhere != 0).then(|| cell.place.copy());
                 if let Place::Own { first, .. } = &mut cell.place
                     && first.thread != new.thread
                     && self.n_kept >= KEPT_MAX
                 {
                     self.n_left_out += 1;
                     cell.place = Place::Own { first: new, write: None, read: None };
-                    number = next;
-                    continue;
+                } else {
+                    let shared =
+                        Self::note(&mut cell.place, new, size, policy, |head, tail, n| match n {
+                            None => self.found.pair(granule, head[0], tail),
+                            Some(n) => self.found.pattern(granule, head, n),
+                        });
+                    self.n_shared += u64::from(shared);
+                    self.n_kept += u64::from(shared);
                 }
-                let shared =
-                    Self::note(&mut cell.place, new, size, policy, |head, tail, n| match n {
-                        None => self.found.pair(granule, head[0], tail),
-                        Some(n) => self.found.pattern(granule, head, n),
-                    });
-                self.n_shared += u64::from(shared);
-                self.n_kept += u64::from(shared);
+                // To the other bytes nothing has happened.
+                if let Some(place) = rest {
+                    self.n_kept += u64::from(matches!(place, Place::Shared(_)));
+                    self.cells.add(granule, elsewhere, place);
+                }
             }
             number = next;
         }
-        // Fields that lie side by side are places of their own. What is accessed as a whole for
-        // the first time takes over what is known of a part, or of more than it.
-        if !is_known {
-            let known = part.map(|number| self.cells.cells[number as usize - 1].place.copy());
-            let place = known.unwrap_or(Place::Own { first: new, write: None, read: None });
-            self.n_kept += u64::from(matches!(place, Place::Shared(_)));
-            self.cells.add(granule, new.from, new.to, place);
+        if unknown != 0 {
+            let place = Place::Own { first: new, write: None, read: None };
+            self.cells.add(granule, unknown, place);
         }
     }
 
@@ -538,7 +551,7 @@ impl Collector {
     fn end(&mut self, granule: u64, free: Seen) {
         self.drain(granule);
         let place = Place::Own { first: free, write: None, read: None };
-        self.cells.add(granule, free.from, free.to, place);
+        self.cells.add(granule, free.bytes(), place);
     }
 
     /// Memory that comes to be: what was there before is over.

@@ -132,6 +132,9 @@ pub struct Facts {
     pub n_shared: u64,
     /// How many of them were too many to be kept.
     pub n_left_out: u64,
+    /// Whether each point is told as it was. If not, it has the address and the number of the
+    /// step at which the last access was performed, and neither calls nor loops.
+    pub is_exact: bool,
 }
 
 impl Facts {

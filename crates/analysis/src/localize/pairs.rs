@@ -23,7 +23,7 @@ impl<E> Default for Last<E> {
 impl<E: Entry> Last<E> {
     /// Takes the next access, and tells the pairs that it completes.
     pub fn push(&mut self, new: E, mut found: impl FnMut(&E, &E)) {
-        let is_other = |old: &&E| old.thread() != new.thread() && old.meets(&new);
+        let is_other = |old: &&E| old.thread() != new.thread();
         if !new.writes() {
             if let Some(write) = self.write.as_ref().filter(is_other) {
                 found(write, &new);
@@ -58,9 +58,6 @@ mod tests {
         }
         fn writes(&self) -> bool {
             self.0.starts_with('W')
-        }
-        fn meets(&self, _: &Self) -> bool {
-            true
         }
     }
 

@@ -168,9 +168,6 @@ mod tests {
         fn writes(&self) -> bool {
             self.deed.writes()
         }
-        fn meets(&self, _: &Self) -> bool {
-            true
-        }
     }
 
     /// What a run with these references to x and to y gives. Statements on y count from 100.

@@ -19,8 +19,6 @@ pub trait Entry: Copy {
     fn thread(&self) -> u32;
     /// Whether it writes.
     fn writes(&self) -> bool;
-    /// Whether both touch a byte in common.
-    fn meets(&self, other: &Self) -> bool;
 }
 
 /// How entries are kept.
@@ -99,7 +97,7 @@ impl<E: Entry> Window<E> {
         {
             for a in oldest.entries() {
                 for b in next.entries() {
-                    if (a.writes() || b.writes()) && a.meets(b) {
+                    if a.writes() || b.writes() {
                         found(&[a, b], 2);
                     }
                 }
@@ -141,11 +139,10 @@ impl<E: Entry> Slot<E> {
 /// Whether no serial order of three accesses has the same result: R-W-R, W-W-R, W-R-W, R-W-W,
 /// W-W-W.
 fn breaks<E: Entry>(a: &E, b: &E, c: &E) -> bool {
-    let broken = match (a.writes(), b.writes(), c.writes()) {
+    match (a.writes(), b.writes(), c.writes()) {
         (false, false, _) | (true, false, false) => false,
         (true, false, true) | (_, true, _) => true,
-    };
-    broken && a.meets(b) && b.meets(c)
+    }
 }
 
 #[cfg(test)]
@@ -162,9 +159,6 @@ mod tests {
         }
         fn writes(&self) -> bool {
             self.0.starts_with('W')
-        }
-        fn meets(&self, _: &Self) -> bool {
-            true
         }
     }
 

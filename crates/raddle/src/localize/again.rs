@@ -54,7 +54,7 @@ impl Again {
         let path = directory.path().join("trace");
         let mut writer = Writer::create(&path)?;
         // The same events, or their numbers would not fit.
-        let delivery = match sample.how.with_laps {
+        let delivery = match sample.facts.is_exact {
             true => Delivery::EveryRecord(&mut writer),
             false => Delivery::Records(&mut writer),
         };

@@ -9,7 +9,7 @@ use raddle_trial::Plan;
 
 use super::gather::gather;
 use super::sample::{How, Policy, Sample};
-use super::woven;
+use super::woven::Weaver;
 use crate::hunt::team::Team;
 
 /// Runs of each kind that are enough.
@@ -61,20 +61,15 @@ impl Campaign<'_> {
         let mut n_runs = done.samples.len();
         // Failing runs beyond those that are wanted do not count, within reason.
         let most = self.runs_max * if self.failed_wanted.is_some() { 10 } else { 1 };
-        let mut woven: Option<std::vec::IntoIter<How>> = None;
+        let mut weaver = Weaver::default();
         while n_runs < most && !self.is_enough(&done) && !self.team.is_over() {
             // The first one tells how long a run is.
             let n = if n_steps == 0 { 1 } else { BATCH.min(most - n_runs) };
             let is_rare = n_runs >= self.runs_max.min(RARE) && done.n_failed() == 0;
-            if is_rare && woven.is_none() && self.policy.is_none() {
-                let hows = match done.samples.first() {
-                    Some(sample) => woven::hows(self.team, &self.plan, sample, seed)?,
-                    None => Vec::new(),
-                };
-                seed += hows.len() as u64;
-                woven = Some(hows.into_iter());
+            if is_rare && self.policy.is_none() {
+                weaver.learn(self.team, &self.plan, &done.samples, &mut seed)?;
             }
-            let mut hows: Vec<_> = woven.iter_mut().flatten().take(n).collect();
+            let mut hows = weaver.next(n);
             if hows.is_empty() {
                 hows = (0..n as u64).map(|i| self.how(seed + i, n_steps)).collect();
                 seed += n as u64;

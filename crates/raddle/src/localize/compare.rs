@@ -1,5 +1,6 @@
 //! Failing runs against passing ones: what is to blame, in its order.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,7 @@ use raddle_trial::Plan;
 
 use super::again::{self, Again};
 use super::confirm::{Court, Evidence};
-use super::gather::gather;
+use super::gather::{gather, in_detail};
 use super::order::{Candidate, Place, Rank, sort};
 use super::sample::{Fail, How, Sample};
 use super::tell::{Group, PairTold, PatternTold};
@@ -219,9 +220,9 @@ impl Case<'_> {
         }
         let mut told: Vec<Option<PatternTold>> = ranked.iter().map(|_| None).collect();
         for (run, members) in by_run {
-            let sample = match run {
-                Example::Failed(number) => self.failed[number],
-                Example::Passed(number) => &self.passed[number],
+            let sample = &*match run {
+                Example::Failed(number) => Cow::Borrowed(self.failed[number]),
+                Example::Passed(number) => self.detailed(&self.passed[number])?,
             };
             let points: Vec<Vec<Point>> =
                 members.iter().map(|&at| points(&sample.facts, &ranked[at].what, run)).collect();
@@ -253,6 +254,20 @@ impl Case<'_> {
         Ok(told.into_iter().flatten().collect())
     }
 
+    /// A passing run in every detail; as it is, where that does not work.
+    fn detailed<'s>(&self, sample: &'s Sample) -> Result<Cow<'s, Sample>> {
+        if let Some(team) = self.team
+            && !sample.facts.is_exact
+        {
+            let plan = sample.how.plan(&plan(self.args));
+            let (_, told) = in_detail(team, sample.how.clone(), &plan, settings(self.args))?;
+            if let Some(told) = told.filter(|told| told.failure == sample.failure) {
+                return Ok(Cow::Owned(told));
+            }
+        }
+        Ok(Cow::Borrowed(sample))
+    }
+
     /// When a pattern is complete for the first time: causes come before effects.
     fn occurrence(&self, first: &Sample, ranked: &Ranked) -> Option<u64> {
         let found = match (fact(&first.facts, &ranked.pattern), ranked.example) {
@@ -277,10 +292,11 @@ impl Case<'_> {
             by_run.entry(suspect.what.passing).or_default().push(at);
         }
         for (passing, members) in by_run {
-            let (sample, trace) = match passing {
-                None => (first, None),
-                Some(number) => (&self.passed[number], again(&self.passed[number])?),
+            let sample = &*match passing {
+                None => Cow::Borrowed(first),
+                Some(number) => self.detailed(&self.passed[number])?,
             };
+            let trace = if passing.is_some() { again(sample)? } else { None };
             let trace = if passing.is_none() { shown } else { trace.as_ref() };
             let groups: Vec<Vec<Unnamed>> = members
                 .iter()
@@ -292,6 +308,8 @@ impl Case<'_> {
                             let mut points = points.clone();
                             // The points of a missing pair are from the other way round.
                             if passing.is_some() {
+                                let known = sample.facts.pair(pair.reversed());
+                                points = known.map_or(points, |fact| fact.first().clone());
                                 points.reverse();
                             }
                             unnamed(&sample.run, &[pair.head, pair.tail], &points)

@@ -2,14 +2,17 @@
 
 use anyhow::Result;
 use raddle_analysis::localize::collect::{Collector, Settings};
+use raddle_analysis::localize::recall::recall;
+use raddle_analysis::localize::window;
 use raddle_trace::control::Mode;
 use raddle_trace::event::{Batch, Decoder, Event, LockOp, Op};
 use raddle_trace::file::{Trace, WriteError, Writer};
+use raddle_trace::history::WINDOW_MAX;
 use raddle_trace::id::ThreadId;
 use raddle_trace::record::Lock;
 use raddle_trace::run::Run;
-use raddle_trial::verdict::Verdict;
-use raddle_trial::{Delivery, End, Plan, Sink};
+use raddle_trial::verdict::{Failure, Verdict};
+use raddle_trial::{Delivery, End, Plan, Sink, histories};
 use tempfile::TempDir;
 
 use super::laps::Teller;
@@ -18,6 +21,9 @@ use crate::clip;
 use crate::explain::explain;
 use crate::hunt::failure::Signature;
 use crate::hunt::team::{Judged, Team};
+
+/// Steps of a run whose records are looked at all the same.
+const DETAILED_MAX: u64 = 50_000_000;
 
 /// Takes events as they come.
 struct Gather {
@@ -50,7 +56,53 @@ impl Sink for Gather {
 }
 
 /// One run; none if it cannot be judged.
+///
+/// The target itself keeps what happens at each place of memory, which is fast. A run that has
+/// failed is executed once more, with all of its records, unless they are too many: of such a run
+/// more is to be told, and in the order in which it happened.
 pub(crate) fn gather(
+    team: &Team,
+    how: How,
+    plan: &Plan,
+    settings: Settings,
+) -> Result<(Judged, Option<Sample>)> {
+    let is_fast = plan.mode() == Mode::Controlled && !how.with_laps;
+    if !is_fast || settings.window > WINDOW_MAX {
+        return in_detail(team, how, plan, settings);
+    }
+    let mut histories = None;
+    let judged = team.execute(plan, Delivery::Histories(kept(settings), &mut histories))?;
+    let Some(histories) = histories else { return in_detail(team, how, plan, settings) };
+    let n_steps = judged.execution.outcome.n_steps;
+    let failure = match &judged.verdict {
+        Verdict::Unjudged => return Ok((judged, None)),
+        Verdict::Pass => None,
+        Verdict::Fail(failure) => {
+            let fail = fail(&judged, failure);
+            if n_steps <= DETAILED_MAX {
+                let again = in_detail(team, how.clone(), plan, settings)?;
+                if again.1.as_ref().is_some_and(|sample| sample.failure.as_ref() == Some(&fail)) {
+                    return Ok(again);
+                }
+            }
+            Some(fail)
+        }
+    };
+    let run = judged.execution.run.clone();
+    let facts = recall(&histories, &run, n_steps);
+    Ok((judged, Some(Sample { run, how, failure, facts })))
+}
+
+/// The same, as the target is told.
+fn kept(settings: Settings) -> histories::Settings {
+    histories::Settings {
+        window: settings.window as u32,
+        paper: settings.policy == window::Policy::Paper,
+    }
+}
+
+/// One run from its records, in every detail.
+pub(crate) fn in_detail(
     team: &Team,
     how: How,
     plan: &Plan,
@@ -62,11 +114,8 @@ pub(crate) fn gather(
             let decoder = Decoder::new(ThreadId(0));
             let wants_laps = how.with_laps;
             let mut sink = Gather { collector, wants_laps, decoder, is_broken: false };
-            let delivery = match how.with_laps {
-                true => Delivery::EveryRecord(&mut sink),
-                false => Delivery::Records(&mut sink),
-            };
-            let judged = team.execute(plan, delivery)?;
+            // Also accesses that only repeat others: what comes last counts.
+            let judged = team.execute(plan, Delivery::EveryRecord(&mut sink))?;
             if sink.is_broken {
                 return Ok((judged, None));
             }
@@ -77,20 +126,7 @@ pub(crate) fn gather(
     };
     let failure = match &judged.verdict {
         Verdict::Pass => None,
-        Verdict::Fail(failure) => {
-            let outcome = clip::outcome(&judged.execution, &judged.verdict);
-            Some(Fail {
-                key: Signature::of(&judged.execution, failure).key(),
-                kind: failure.kind.as_str().to_owned(),
-                detail: failure.detail.clone(),
-                file: outcome.as_ref().and_then(|outcome| outcome.file.clone()),
-                line: outcome.and_then(|outcome| outcome.line),
-                text: match judged.execution.outcome.end.is_failure() {
-                    true => explain(&judged.execution, None),
-                    false => failure.detail.clone(),
-                },
-            })
-        }
+        Verdict::Fail(failure) => Some(fail(&judged, failure)),
         Verdict::Unjudged => return Ok((judged, None)),
     };
     if let Some(event) = last_event(&judged.execution.outcome.end) {
@@ -99,6 +135,21 @@ pub(crate) fn gather(
     let run = judged.execution.run.clone();
     let facts = collector.finish(&run);
     Ok((judged, Some(Sample { run, how, failure, facts })))
+}
+
+fn fail(judged: &Judged, failure: &Failure) -> Fail {
+    let outcome = clip::outcome(&judged.execution, &judged.verdict);
+    Fail {
+        key: Signature::of(&judged.execution, failure).key(),
+        kind: failure.kind.as_str().to_owned(),
+        detail: failure.detail.clone(),
+        file: outcome.as_ref().and_then(|outcome| outcome.file.clone()),
+        line: outcome.and_then(|outcome| outcome.line),
+        text: match judged.execution.outcome.end.is_failure() {
+            true => explain(&judged.execution, None),
+            false => failure.detail.clone(),
+        },
+    }
 }
 
 /// What a thread was about to do to a synchronization object when the run was ended for it.
@@ -127,4 +178,95 @@ fn free(team: &Team, plan: &Plan, mut collector: Collector) -> Result<(Judged, C
         collector.push(&event?);
     }
     Ok((judged, collector))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+    use std::time::Duration;
+
+    use clap::Parser as _;
+    use raddle_analysis::localize::facts::Facts;
+
+    use super::*;
+    use crate::args::{Command, Raddle};
+    use crate::localize::sample::Policy;
+    use crate::target;
+
+    fn team(program: &Path) -> Result<Team> {
+        let words = ["raddle".as_ref(), "localize".as_ref(), "--".as_ref(), program.as_os_str()];
+        let Command::Localize(args) = Raddle::try_parse_from(words)?.command else {
+            unreachable!("it says localize");
+        };
+        let (mut launch, _) = target::launch(&args.target)?;
+        target::prepare()?;
+        target::isolate(&mut launch)?;
+        launch.timeout = Some(Duration::from_secs(20));
+        let expected = target::expected(&args.expected)?.unwrap_or_default();
+        Ok(Team::new(launch, expected, Some(1), usize::MAX, Duration::MAX))
+    }
+
+    /// Those that are to be localized, and one that is killed.
+    fn programs() -> Vec<PathBuf> {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+        let entries = std::fs::read_dir(tests.join("localize")).expect("a directory");
+        let mut paths: Vec<_> = entries
+            .map(|entry| entry.expect("an entry").path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+            .collect();
+        paths.sort();
+        paths.push(tests.join("programs/crash_killed.c"));
+        paths
+    }
+
+    /// The patterns and pairs of one that the other has not.
+    fn missing(one: &Facts, other: &Facts) -> Vec<String> {
+        let patterns = |facts: &Facts| -> BTreeSet<_> {
+            facts.patterns.iter().map(|fact| fact.pattern.clone()).collect()
+        };
+        let pairs =
+            |facts: &Facts| -> BTreeSet<_> { facts.pairs.iter().map(|fact| fact.pair).collect() };
+        let patterns = &patterns(one) - &patterns(other);
+        let pairs = &pairs(one) - &pairs(other);
+        patterns
+            .iter()
+            .map(|pattern| format!("{pattern:?}"))
+            .chain(pairs.iter().map(|pair| format!("{pair:?}")))
+            .collect()
+    }
+
+    #[test]
+    fn histories_and_records_tell_the_same() {
+        let settings = [
+            Settings::default(),
+            Settings { window: 3, ..Settings::default() },
+            Settings { policy: window::Policy::Paper, ..Settings::default() },
+            Settings { window: 6, policy: window::Policy::Paper },
+        ];
+        let mut wrong = Vec::new();
+        let mut n_pairs = 0;
+        for program in programs() {
+            let name = program.file_name().expect("a name").to_string_lossy().into_owned();
+            let team = team(&program).expect("a target");
+            for (seed, settings) in (0..).zip(settings) {
+                let policy = if seed % 2 == 0 { Policy::Random } else { Policy::Pos };
+                let how = How { seed, policy, with_laps: false };
+                let plan = how.plan(&Plan { n_steps_max: Some(10_000_000), ..Plan::default() });
+                let mut histories = None;
+                let delivery = Delivery::Histories(kept(settings), &mut histories);
+                let judged = team.execute(&plan, delivery).expect("a run");
+                let kept = recall(&histories.expect("histories"), &judged.execution.run, 0);
+                let (_, sample) = in_detail(&team, how, &plan, settings).expect("the same run");
+                let exact = sample.expect("a run that is judged").facts;
+                let (lost, made_up) = (missing(&exact, &kept), missing(&kept, &exact));
+                if !lost.is_empty() || !made_up.is_empty() {
+                    wrong.push(format!("{name} {seed}: lost {lost:#?}, made up {made_up:#?}"));
+                }
+                n_pairs += kept.pairs.len();
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(n_pairs > 0);
+    }
 }

@@ -35,7 +35,7 @@ use crate::{run, target};
 /// A program that does not end by itself is given up sooner than by `run`.
 const TIMEOUT: f64 = 10.0;
 /// More steps than this are a livelock.
-const STEPS_MAX: u64 = 200_000_000;
+const STEPS_MAX: u64 = 1_000_000_000;
 /// How many are shown to a person, if nothing else was asked for.
 const SHOWN: u64 = 5;
 

@@ -5,16 +5,18 @@
 //! freed memory six more find out whether the address lies where freed blocks do
 //! ([`crate::freed`]), and four whether it is in one. With a trace follows a look at the table
 //! of [`crate::repeats`]: an access that only repeats others is counted; for any other follow
-//! the two stores of a record, the cursor, and the check for the chunk's end. Everything else
-//! happens in [`crate::hook::slow_access`].
+//! the two stores of a record, the cursor, and the check for the chunk's end. With histories
+//! follows a look at the state of the memory and at a table of where it leads
+//! ([`crate::history`]). Everything else happens in [`crate::hook::slow_access`].
 
 use core::arch::naked_asm;
 
 use raddle_trace::control::Lane;
+use raddle_trace::history::{ADDRESS_BITS, SPLIT};
 use raddle_trace::record::{Kind, SIZE, VOLATILE, VPTR};
 
 use super::stub::slow_access;
-use crate::{freed, lane, repeats, shared, tls};
+use crate::{freed, history, lane, repeats, shared, tls};
 
 /// The body of an access callback: the address in rdi; `$head` the record's first word
 /// without the address, `$shift` the logarithm of the size.
@@ -42,6 +44,8 @@ macro_rules! access {
             "je 4b",
             "jmp 3f",
             "5:",
+            // The largest of all modes, behind the one that it was just compared with.
+            "ja 9f",
             "cmp byte ptr [rip + {mode}], {trace}",
             "jne 3f",
             "mov rcx, rdi",
@@ -121,11 +125,102 @@ macro_rules! access {
             "pop r9",
             "pop r8",
             "jmp 5b",
+            "9:",
+            "mov rcx, rdi",
+            "sub rcx, qword ptr [rip + {low}]",
+            "cmp rcx, qword ptr [rip + {bytes}]",
+            "jae 6f",
+            "shr rcx, 4",
+            "add rcx, qword ptr [rip + {shadow}]",
+            "cmp byte ptr [rcx], 0",
+            "jne 3f",
+            "6:",
+            "mov rax, qword ptr [rip + raddle_tls@GOTTPOFF]",
+            "sub qword ptr fs:[rax + {countdown}], 1",
+            "js 3f",
+            // The state of all that is accessed into edx; where it is into rcx.
+            ".if {size} == 16",
+            "jmp 2f",
+            ".endif",
+            ".if {size} > 1",
+            "test dil, {size} - 1",
+            "jnz 2f",
+            ".endif",
+            "mov rcx, rdi",
+            "shl rcx, {fold}",
+            "shr rcx, {fold}",
+            ".if {size} >= 4",
+            "add rcx, qword ptr [rip + {words}]",
+            ".else",
+            "mov r8, rcx",
+            "and r8, -4",
+            "add r8, qword ptr [rip + {words}]",
+            "cmp dword ptr [r8], {split}",
+            "jne 2f",
+            "shl rcx, 2",
+            "add rcx, qword ptr [rip + {single_bytes}]",
+            ".endif",
+            ".if {size} == 8 || {size} == 2",
+            "mov rdx, qword ptr [rcx]",
+            "mov r8, rdx",
+            "shr r8, 32",
+            "cmp r8d, edx",
+            "jne 2f",
+            "mov edx, edx",
+            ".else",
+            "mov edx, dword ptr [rcx]",
+            ".endif",
+            // Where does it lead?
+            "mov r9d, dword ptr [rsp]",
+            "shl r9, 32",
+            "or r9, rdx",
+            "movabs r10, {fast_spread}",
+            "imul r10, r9",
+            "shr r10, {fast_shift}",
+            "shl r10, 4",
+            "lea r11, [rip + {fast}]",
+            "add r10, r11",
+            "cmp qword ptr [r10], r9",
+            "jne 2f",
+            "mov r8d, dword ptr fs:[rax + {thread}]",
+            ".if {who}",
+            "add r8d, {who}",
+            ".endif",
+            "cmp dword ptr [r10 + 8], r8d",
+            "jne 2f",
+            "mov r8d, dword ptr [r10 + 12]",
+            "cmp r8d, edx",
+            "je 7f",
+            ".if {size} == 8 || {size} == 2",
+            "mov edx, r8d",
+            "shl rdx, 32",
+            "or rdx, r8",
+            "mov qword ptr [rcx], rdx",
+            ".else",
+            "mov dword ptr [rcx], r8d",
+            ".endif",
+            "7:",
+            "ret",
+            "2:",
+            "movabs rsi, {head}",
+            "mov rdx, qword ptr [rsp]",
+            "jmp {new_step}",
             "3:",
             "movabs rsi, {head}",
             "mov rdx, qword ptr [rsp]",
             "jmp {slow}",
             mode = sym shared::MODE,
+            thread = const tls::THREAD,
+            who = const if $head >> 56 == Kind::Write as u64 { history::WRITES } else { 0 },
+            fast = sym history::FAST,
+            fast_spread = const history::SPREAD,
+            fast_shift = const 64 - history::FAST_BITS,
+            new_step = sym history::access,
+            size = const 1u32 << $shift,
+            fold = const 64 - ADDRESS_BITS,
+            split = const SPLIT,
+            words = sym history::WORDS_START,
+            single_bytes = sym history::BYTES_START,
             count = const shared::COUNT,
             watch = const shared::WATCH,
             trace = const shared::TRACE,
@@ -170,6 +265,7 @@ const fn head(kind: Kind, info: u8) -> u64 {
 }
 
 const _: () = assert!(core::mem::offset_of!(Lane, cursor) == 0);
+const _: () = assert!(shared::COLLECT > shared::WATCH && shared::WATCH > shared::FREE);
 const _: () = assert!(core::mem::offset_of!(Lane, limit) == 8);
 
 accesses! {

@@ -25,7 +25,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use raddle_trace::control::{EXTERNAL, Ending, Policy as Code, State};
+use raddle_trace::control::{Deliver, EXTERNAL, Ending, Policy as Code, State};
 use raddle_trace::record::{Kind, Lock, Switch, Wake};
 
 use self::follow::Follow;
@@ -162,7 +162,8 @@ impl Sched {
         self.steps_max = plan.steps_max.load(Ordering::Relaxed);
         self.choices = Random::new(seed, 4);
         self.early_sleepers = options & raddle_trace::control::EARLY_SLEEPERS != 0;
-        self.recorded = plan.deliver.load(Ordering::Relaxed) != 0;
+        let deliver = Deliver::from_u8(plan.deliver.load(Ordering::Relaxed) as u8);
+        self.recorded = matches!(deliver, Some(Deliver::Schedule | Deliver::Trace));
         let main = self.add_thread(NOBODY, (0, 0));
         self.live.push(main);
         self.threads[main as usize].kernel_id = sys::gettid();
@@ -604,7 +605,7 @@ impl Sched {
 }
 
 /// Steps that the running thread has performed of its budget.
-fn performed() -> u64 {
+pub(crate) fn performed() -> u64 {
     tls::get(tls::BUDGET).saturating_sub((tls::get(tls::COUNTDOWN) as i64).max(0) as u64)
 }
 

@@ -8,7 +8,7 @@ use raddle_trace::record::{Kind, Switch, Wake};
 use super::thread::{NEVER, Wait};
 use super::{FRUIT, Leaving, Next, RETURNING, SCHED, Sched, watchdog};
 use crate::guarded::Guard;
-use crate::{lane, shared, sys, tls};
+use crate::{history, lane, shared, sys, tls};
 
 /// Returns when the running thread may perform a visible operation at `pc`, which needs
 /// `wait`: it has the turn, the step is counted, and the result says how the wait ended.
@@ -320,6 +320,7 @@ pub(crate) fn begin(me: u32, stack: (u64, u64)) -> (usize, usize) {
         let parent = u64::from(slot.parent.load(Ordering::Relaxed));
         lane::append_all(Kind::Begin, 0, u64::from(me), 0, 0, &[parent, stack.0, stack.1]);
     }
+    history::forget(stack.0, stack.1.saturating_sub(stack.0));
     SCHED.lock().threads[me as usize].start
 }
 

@@ -69,6 +69,7 @@ pub(super) fn look() {
     if !taken || crate::lane::is_full(word(tls::LANE).load(Ordering::Relaxed)) {
         return;
     }
+    crate::history::stop();
     word(tls::TURN).store(0, Ordering::Relaxed);
     word(tls::COUNTDOWN).store(0, Ordering::Relaxed);
     let done = word(tls::BUDGET).swap(0, Ordering::Relaxed).saturating_sub(countdown);

@@ -1,0 +1,293 @@
+//! The states of places, and the older stints of each.
+
+use core::cell::Cell;
+
+use raddle_trace::history::{
+    ADDRESS_BITS, BYTES, OLDER, OLDER_BYTES, OLDER_WORDS, SPLIT, UNTOUCHED, WINDOW_MAX, WORD, WORDS,
+};
+
+use super::machine::Machine;
+use crate::sys;
+
+/// The stints of a place that its state does not tell, the latest first.
+type Older = [u32; OLDER];
+
+/// The mapped file.
+pub(super) struct Cells {
+    // invariant: the start of a mapping of the whole file, for good.
+    start: *mut u8,
+}
+
+/// From this many bytes on, memory is forgotten page by page.
+const MANY: u64 = 1 << 16;
+const PAGE: u64 = 4096;
+
+/// The same access to place after place finds the same state again and again.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Run {
+    state: u32,
+    next: u32,
+}
+
+fn fold(addr: u64) -> u64 {
+    addr & ((1 << ADDRESS_BITS) - 1)
+}
+
+impl Cells {
+    /// # Safety
+    /// A mapping of the whole file starts there, and stays.
+    pub(super) unsafe fn new(start: *mut u8) -> Self {
+        Self { start }
+    }
+
+    pub(super) fn start(&self) -> u64 {
+        self.start as u64
+    }
+
+    fn at<T>(&self, offset: u64) -> *mut T {
+        // SAFETY: the callers' offsets lie in the file.
+        unsafe { self.start.add(offset as usize) }.cast()
+    }
+
+    fn word(&self, addr: u64) -> &'static Cell<u32> {
+        // SAFETY: each word of memory has its number in the file, which one thread at a time, the
+        // one that has the turn, looks at and changes.
+        unsafe { &*self.at(WORDS + (fold(addr) & !(WORD - 1))) }
+    }
+
+    fn byte(&self, addr: u64) -> &'static Cell<u32> {
+        // SAFETY: as for words.
+        unsafe { &*self.at(BYTES + fold(addr) * 4) }
+    }
+
+    fn older_word(&self, addr: u64) -> &'static Cell<Older> {
+        // SAFETY: as for words.
+        unsafe { &*self.at(OLDER_WORDS + (fold(addr) & !(WORD - 1)) * 4) }
+    }
+
+    fn older_byte(&self, addr: u64) -> &'static Cell<Older> {
+        // SAFETY: as for words.
+        unsafe { &*self.at(OLDER_BYTES + fold(addr) * 16) }
+    }
+
+    /// An act on a range. Gives what a plain access did to its first place, if that can be
+    /// done again without us: the state before and after.
+    pub(super) fn touch(
+        &self,
+        machine: &mut Machine,
+        addr: u64,
+        bytes: u64,
+        act: u32,
+    ) -> Option<(u32, u32)> {
+        let end = addr.saturating_add(bytes);
+        let mut run = Run::default();
+        let mut first = None;
+        let mut at = addr;
+        while at < end {
+            let is_whole = at.is_multiple_of(WORD) && end - at >= WORD;
+            let step = if is_whole {
+                self.touch_word(machine, at, act, &mut run)
+            } else {
+                self.touch_byte(machine, at, act, &mut run)
+            };
+            if at == addr {
+                first = step;
+            }
+            at += if is_whole { WORD } else { 1 };
+        }
+        first
+    }
+
+    fn touch_word(
+        &self,
+        machine: &mut Machine,
+        addr: u64,
+        act: u32,
+        run: &mut Run,
+    ) -> Option<(u32, u32)> {
+        let cell = self.word(addr);
+        if cell.get() == SPLIT {
+            for at in addr..addr + WORD {
+                self.touch_byte(machine, at, act, run);
+            }
+            return None;
+        }
+        move_on(machine, cell, || self.older_word(addr), addr, act, run)
+    }
+
+    fn touch_byte(
+        &self,
+        machine: &mut Machine,
+        addr: u64,
+        act: u32,
+        run: &mut Run,
+    ) -> Option<(u32, u32)> {
+        if self.word(addr).get() != SPLIT {
+            self.split(machine, addr & !(WORD - 1));
+        }
+        move_on(machine, self.byte(addr), || self.older_byte(addr), addr, act, run)
+    }
+
+    /// From now on the bytes of a word have states of their own.
+    fn split(&self, machine: &Machine, addr: u64) {
+        let state = self.word(addr).replace(SPLIT);
+        let has_older = state != UNTOUCHED && machine.states.get(state).n_stints > 2;
+        for at in addr..addr + WORD {
+            self.byte(at).set(state);
+            if has_older {
+                self.older_byte(at).set(self.older_word(addr).get());
+            }
+        }
+    }
+
+    /// A block of memory is freed: its history is over, but for its end.
+    pub(super) fn free(&self, machine: &mut Machine, addr: u64, bytes: u64, act: u32) {
+        let freed = machine.anew(act);
+        self.end(machine, addr, bytes, Some(act), freed);
+    }
+
+    /// Memory comes to be: what was there before is over.
+    pub(super) fn forget(&self, machine: &mut Machine, addr: u64, bytes: u64) {
+        if bytes < MANY {
+            self.end(machine, addr, bytes, None, UNTOUCHED);
+            return;
+        }
+        // What was never touched is to stay so; the states of a page of words are a page.
+        let (low, high) = (addr.next_multiple_of(PAGE), (addr + bytes) & !(PAGE - 1));
+        self.end(machine, addr, low - addr, None, UNTOUCHED);
+        self.end(machine, high, addr + bytes - high, None, UNTOUCHED);
+        let mut at = low;
+        let mut there = [0u8; 256];
+        while at < high {
+            let n = ((high - at) / PAGE).min(there.len() as u64);
+            let cells: *mut u8 = self.at(WORDS + fold(at));
+            if sys::pages_there(cells as u64, n * PAGE, &mut there) {
+                for page in (0..n).filter(|&page| there[page as usize] & 1 != 0) {
+                    self.end(machine, at + page * PAGE, PAGE, None, UNTOUCHED);
+                }
+                sys::remove_pages(cells as u64, n * PAGE);
+            }
+            at += n * PAGE;
+        }
+    }
+
+    /// After a last act, if there is one, tells what the windows of a range still hold, and
+    /// leaves it in another state.
+    fn end(&self, machine: &mut Machine, addr: u64, bytes: u64, act: Option<u32>, state: u32) {
+        let mut drained = UNTOUCHED;
+        let mut run = Run::default();
+        let end = addr.saturating_add(bytes);
+        let mut at = addr;
+        while at < end {
+            let is_whole = at.is_multiple_of(WORD) && end - at >= WORD;
+            let cell = self.word(at);
+            if is_whole && cell.get() != SPLIT {
+                let older = || self.older_word(at);
+                finish(machine, cell, older, at, act, &mut run, &mut drained);
+                cell.set(state);
+                at += WORD;
+                continue;
+            }
+            if cell.get() != SPLIT {
+                self.split(machine, at & !(WORD - 1));
+            }
+            for byte in at..at + if is_whole { WORD } else { 1 } {
+                let older = || self.older_byte(byte);
+                finish(machine, self.byte(byte), older, byte, act, &mut run, &mut drained);
+                self.byte(byte).set(state);
+            }
+            if is_whole {
+                cell.set(state);
+            }
+            at += if is_whole { WORD } else { 1 };
+        }
+    }
+}
+
+/// The last act at a place, and what its window holds then.
+fn finish(
+    machine: &mut Machine,
+    cell: &Cell<u32>,
+    older: impl Fn() -> &'static Cell<Older>,
+    addr: u64,
+    act: Option<u32>,
+    run: &mut Run,
+    drained: &mut u32,
+) {
+    if cell.get() == UNTOUCHED {
+        return;
+    }
+    if let Some(act) = act {
+        move_on(machine, cell, &older, addr, act, run);
+    }
+    drain(machine, cell.get(), drained, || older().get(), addr);
+}
+
+/// Moves a place to its next state. Gives the step if it is one that the access path may do.
+#[inline]
+fn move_on(
+    machine: &mut Machine,
+    cell: &Cell<u32>,
+    older: impl FnOnce() -> &'static Cell<Older>,
+    addr: u64,
+    act: u32,
+    run: &mut Run,
+) -> Option<(u32, u32)> {
+    let before = cell.get();
+    if run.next != UNTOUCHED && run.state == before {
+        cell.set(run.next);
+        return Some((before, run.next));
+    }
+    let next = machine.step(before, act, addr);
+    cell.set(next.state);
+    match next.n_stints {
+        0 => {
+            *run = Run { state: before, next: next.state };
+            return Some((before, next.state));
+        }
+        1 => machine.one_more_shared(),
+        n_stints => {
+            let older = older();
+            let [one, two, three, _] = older.get();
+            if n_stints as usize >= machine.window {
+                let (window, n) = window(next.stints, n_stints, &older.get());
+                machine.slide(&window[..n], addr);
+            }
+            older.set([next.stints[1], one, two, three]);
+        }
+    }
+    None
+}
+
+fn drain(
+    machine: &mut Machine,
+    number: u32,
+    drained: &mut u32,
+    older: impl FnOnce() -> Older,
+    addr: u64,
+) {
+    if number == *drained || number == UNTOUCHED {
+        return;
+    }
+    let state = machine.states.get(number);
+    if state.n_stints <= 2 {
+        *drained = number;
+    }
+    if state.n_stints >= 2 {
+        let older = if state.n_stints > 2 { older() } else { [0; OLDER] };
+        let (window, n) = window([state.current, state.previous], state.n_stints, &older);
+        machine.drain(&window[..n], addr);
+    }
+}
+
+/// All stints of a place, the oldest first, and how many they are.
+#[inline]
+fn window(latest: [u32; 2], n_stints: u32, older: &Older) -> ([u32; WINDOW_MAX], usize) {
+    let mut window = [0; WINDOW_MAX];
+    let n = (n_stints as usize).min(WINDOW_MAX);
+    let all = latest.iter().chain(older);
+    for (to, &stint) in window[..n].iter_mut().rev().zip(all) {
+        *to = stint;
+    }
+    (window, n)
+}

@@ -1,0 +1,260 @@
+//! What happened at each place of memory, kept while the target runs.
+//!
+//! The file that holds it is described in [`raddle_trace::history`]. Most accesses find their
+//! step in the table of [`crate::abi::access`] and need nothing of this module.
+
+mod cells;
+mod log;
+mod machine;
+
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use hashbrown::HashMap;
+use raddle_trace::control::{PAPER, Plan};
+use raddle_trace::history::{
+    ACTS, ACTS_MAX, Act, BYTES, FILE_BYTES, FIRST, Head, PAIRS, PAIRS_MAX, PATTERNS, PATTERNS_MAX,
+    STATES, STATES_MAX, STINTS, STINTS_MAX, WINDOW_MAX, WORDS,
+};
+use raddle_trace::record::{Kind, LOW, Record, SIZE};
+use rustc_hash::FxBuildHasher;
+
+use self::cells::Cells;
+use self::log::Log;
+use self::machine::{Lists, Machine};
+use crate::{shared, sys, tls};
+
+/// A step that the access path takes by itself.
+#[repr(C, align(16))]
+pub(crate) struct Fast {
+    /// The state before, and above that the lower half of the pc.
+    key: AtomicU64,
+    /// The thread's number plus 1, and above that 1 for a write.
+    who: AtomicU32,
+    /// The state behind.
+    next: AtomicU32,
+}
+
+const _: () = assert!(core::mem::offset_of!(Fast, who) == 8);
+const _: () = assert!(core::mem::offset_of!(Fast, next) == 12);
+const _: () = assert!(size_of::<Fast>() == 16);
+
+/// The logarithm of the table's size: 256 kilobytes, which leaves room in the second-level cache.
+pub(crate) const FAST_BITS: u32 = 14;
+/// For the access path: steps by hash. In `.bss`: untouched pages of it cost nothing.
+pub(crate) static FAST: [Fast; 1 << FAST_BITS] =
+    [const { Fast { key: AtomicU64::new(0), who: AtomicU32::new(0), next: AtomicU32::new(0) } };
+        1 << FAST_BITS];
+/// How keys are spread over the table.
+pub(crate) const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+/// In [`Fast::who`]: a write.
+pub(crate) const WRITES: u32 = 1 << 16;
+
+/// For the access path: where the states of words and of bytes are.
+pub(crate) static WORDS_START: AtomicU64 = AtomicU64::new(0);
+/// See [`WORDS_START`].
+pub(crate) static BYTES_START: AtomicU64 = AtomicU64::new(0);
+
+/// All that is known, for the thread that has the turn.
+struct Histories {
+    machine: Machine,
+    cells: Cells,
+    /// Acts by hash, each with its number.
+    recent: [(Act, u32); RECENT],
+    /// The upper half of each act's pc, by the lower half.
+    halves: HashMap<u32, u32, FxBuildHasher>,
+    /// Whether two acts share the lower half of their pc: then the access path cannot tell them
+    /// apart.
+    is_ambiguous: bool,
+}
+
+const RECENT: usize = 1 << 10;
+
+struct Turned(UnsafeCell<MaybeUninit<Histories>>);
+
+// SAFETY: used by the thread that has the turn alone; see `with`.
+unsafe impl Sync for Turned {}
+
+static HISTORIES: Turned = Turned(UnsafeCell::new(MaybeUninit::uninit()));
+
+/// Maps the file that the plan names, and makes it ready; false if it cannot be mapped.
+pub(crate) fn start_by(plan: &Plan) -> bool {
+    let descriptor = plan.histories.load(Ordering::Relaxed);
+    let Some(descriptor) = crate::start::open_of_parent(descriptor as u64) else { return false };
+    let start = sys::map_shared(descriptor, FILE_BYTES as usize);
+    sys::close(descriptor);
+    if start.is_null() {
+        return false;
+    }
+    sys::keep_to_ourselves(start as u64, FILE_BYTES);
+    let window = (plan.window.load(Ordering::Relaxed) as usize).clamp(2, WINDOW_MAX);
+    let precise = plan.options.load(Ordering::Relaxed) & PAPER == 0;
+    // SAFETY: the file begins with its head, which holds atomics only, and stays mapped.
+    let head = unsafe { &*start.cast::<Head>() };
+    for len in [&head.n_acts, &head.n_stints, &head.n_states] {
+        len.store(FIRST, Ordering::Relaxed);
+    }
+    // SAFETY: the offsets are those of the file's lists.
+    let lists = unsafe {
+        Lists {
+            acts: Log::new(start.add(ACTS as usize).cast(), ACTS_MAX, &head.n_acts),
+            stints: Log::new(start.add(STINTS as usize).cast(), STINTS_MAX, &head.n_stints),
+            states: Log::new(start.add(STATES as usize).cast(), STATES_MAX, &head.n_states),
+            pairs: Log::new(start.add(PAIRS as usize).cast(), PAIRS_MAX, &head.n_pairs),
+            patterns: Log::new(start.add(PATTERNS as usize).cast(), PATTERNS_MAX, &head.n_patterns),
+        }
+    };
+    let histories = Histories {
+        machine: Machine::new(head, lists, window, precise),
+        // SAFETY: the mapping of the whole file, which stays.
+        cells: unsafe { Cells::new(start) },
+        recent: [(Act::default(), 0); RECENT],
+        halves: HashMap::default(),
+        is_ambiguous: false,
+    };
+    WORDS_START.store(histories.cells.start() + WORDS, Ordering::Relaxed);
+    BYTES_START.store(histories.cells.start() + BYTES, Ordering::Relaxed);
+    // SAFETY: the process has one thread yet.
+    unsafe { (*HISTORIES.0.get()).write(histories) };
+    head.condition.store(1, Ordering::Release);
+    true
+}
+
+/// The thread with the turn may lose it at any instant: no histories from now on.
+pub(crate) fn stop() {
+    if shared::mode() == shared::COLLECT {
+        shared::MODE.store(shared::WATCH, Ordering::SeqCst);
+        // SAFETY: collecting means that it was mapped, for good.
+        let head = unsafe { &*((WORDS_START.load(Ordering::Relaxed) - WORDS) as *const Head) };
+        head.condition.store(2, Ordering::Release);
+    }
+}
+
+/// Does something with the histories, if they are kept and the running thread has the turn.
+fn with(work: impl FnOnce(&mut Histories, u32)) {
+    if shared::mode() != shared::COLLECT || tls::get(tls::QUIET) != 0 || tls::get(tls::TURN) != 1 {
+        return;
+    }
+    if let Some(me) = tls::thread() {
+        // SAFETY: written before the mode was set. One thread at a time has the turn; a signal
+        // handler of the program's runs between operations, not within this one, and nothing
+        // in `work` comes back here.
+        let histories = unsafe { (*HISTORIES.0.get()).assume_init_mut() };
+        work(histories, me);
+    }
+}
+
+/// How many steps the run has taken.
+fn n_steps() -> u64 {
+    shared::control().steps.load(Ordering::Relaxed) + crate::sched::performed()
+}
+
+/// A plain access whose step the access path does not know. `head` is the record's first word
+/// without the address.
+pub(crate) extern "C" fn access(addr: u64, head: u64, pc: u64) {
+    let record = Record { head: head | addr & LOW, tail: pc & LOW };
+    let writes = record.kind() == Some(Kind::Write);
+    let kind = if writes { Kind::Write } else { Kind::Read };
+    let bytes = u64::from(record.info() & SIZE);
+    with(|histories, me| {
+        let act = histories.act(me, pc, kind, writes);
+        let step = histories.cells.touch(&mut histories.machine, addr, bytes, act);
+        if let Some((before, next)) = step
+            && !histories.is_ambiguous
+        {
+            remember(before, pc, me, writes, next);
+        }
+    });
+}
+
+/// The access path knows a step from now on.
+fn remember(before: u32, pc: u64, me: u32, writes: bool, next: u32) {
+    let key = u64::from(before) | pc << 32;
+    let at = key.wrapping_mul(SPREAD) >> (64 - FAST_BITS);
+    let fast = &FAST[at as usize];
+    fast.key.store(key, Ordering::Relaxed);
+    fast.who.store(me + 1 + if writes { WRITES } else { 0 }, Ordering::Relaxed);
+    fast.next.store(next, Ordering::Relaxed);
+}
+
+/// Any other event.
+pub(crate) fn event(kind: Kind, info: u8, operand: u64, pc: u64, more: &[u64]) {
+    let bytes = match kind {
+        Kind::ReadRange | Kind::WriteRange | Kind::Alloc | Kind::Free => {
+            more.first().copied().unwrap_or(0)
+        }
+        Kind::AtomicLoad
+        | Kind::AtomicStore
+        | Kind::AtomicUpdate
+        | Kind::AtomicSwap
+        | Kind::AtomicMiss => u64::from(info),
+        // Synchronization objects are memory too: of one byte, for they are never looked into.
+        Kind::Acquire
+        | Kind::Init
+        | Kind::Destroy
+        | Kind::CondWait
+        | Kind::CondSignal
+        | Kind::CondBroadcast
+        | Kind::SemWait
+        | Kind::SemPost => 1,
+        _ => return,
+    };
+    let writes = !matches!(
+        kind,
+        Kind::ReadRange
+            | Kind::AtomicLoad
+            | Kind::AtomicMiss
+            | Kind::Acquire
+            | Kind::CondWait
+            | Kind::SemWait
+    );
+    with(|Histories { machine, cells, .. }, _| {
+        if kind == Kind::Alloc {
+            cells.forget(machine, operand, bytes);
+        }
+    });
+    if kind == Kind::Alloc {
+        return;
+    }
+    let kind = match kind {
+        Kind::ReadRange => Kind::Read,
+        Kind::WriteRange => Kind::Write,
+        other => other,
+    };
+    with(|histories, me| {
+        let act = histories.act(me, pc, kind, writes);
+        let Histories { machine, cells, .. } = histories;
+        if kind == Kind::Free {
+            cells.free(machine, operand, bytes, act);
+        } else {
+            cells.touch(machine, operand, bytes.max(1), act);
+        }
+    });
+}
+
+/// Memory comes to be: the stack of a new thread.
+pub(crate) fn forget(addr: u64, bytes: u64) {
+    with(|Histories { machine, cells, .. }, _| cells.forget(machine, addr, bytes));
+}
+
+impl Histories {
+    /// The number of an act.
+    fn act(&mut self, thread: u32, pc: u64, kind: Kind, writes: bool) -> u32 {
+        let act = Act { pc, thread, kind: kind as u8, writes: u8::from(writes), unused: 0 };
+        let at = (pc ^ pc >> 10 ^ u64::from(thread) << 4 ^ u64::from(writes)) as usize % RECENT;
+        if self.recent[at].0 == act {
+            return self.recent[at].1;
+        }
+        let number = self.machine.acts.number(act).unwrap_or(FIRST);
+        self.recent[at] = (act, number);
+        let upper = (pc >> 32) as u32;
+        if *self.halves.entry(pc as u32).or_insert(upper) != upper && !self.is_ambiguous {
+            self.is_ambiguous = true;
+            for fast in &FAST {
+                fast.who.store(0, Ordering::Relaxed);
+            }
+        }
+        number
+    }
+}
