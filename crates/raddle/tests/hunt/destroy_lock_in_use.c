@@ -1,9 +1,9 @@
 // What is wrong: the owner of a task polls an atomic flag that the worker sets while it still
 // holds the task's lock, and then destroys the lock and the task. The worker unlocks a lock
-// that is gone: its critical section, from lock to unlock, is not over.
+// that is gone.
 // Hunt: fails
 // Kind: order, race, failure
-// Guilty: 5 lines
+// Guilty: 3 lines
 // Shows: misuse, use-after-free, assert
 
 #include <assert.h>
@@ -26,10 +26,10 @@ static void *work(void *argument)
 {
     struct task *task = argument;
 
-    pthread_mutex_lock(&task->lock); /* guilty */
+    pthread_mutex_lock(&task->lock);
     for (int i = 1; i <= 4; i++)
         task->result += i;
-    atomic_store(&task->done, 1); /* guilty */
+    atomic_store(&task->done, 1);
     pthread_mutex_unlock(&task->lock); /* guilty */
     return NULL;
 }

@@ -1,11 +1,10 @@
 // What is wrong: an index is marked dirty while it is changed. A reader who finds it dirty
 // takes that for the trace of a crash and repairs it, by dropping what was not committed,
 // although the writer is only in the middle of it. A run in which nobody looks at that
-// moment never repairs anything. What the repair breaks is that the number of keys stays as the
-// writer leaves it, from one insertion to the next and to the commit.
+// moment never repairs anything.
 // Hunt: fails
 // Kind: atomicity, multi-variable
-// Guilty: 6 lines
+// Guilty: 4 lines
 // Shows: assert
 
 #include <assert.h>
@@ -35,14 +34,14 @@ static void begin(struct index *index)
 static void insert(struct index *index, int key)
 {
     pthread_mutex_lock(&index->lock);
-    index->keys[index->n_keys++] = key; /* guilty */
+    index->keys[index->n_keys++] = key;
     pthread_mutex_unlock(&index->lock);
 }
 
 static void commit(struct index *index)
 {
     pthread_mutex_lock(&index->lock);
-    index->n_committed = index->n_keys; /* guilty */
+    index->n_committed = index->n_keys;
     index->dirty = 0; /* guilty */
     pthread_mutex_unlock(&index->lock);
 }

@@ -1,7 +1,6 @@
 // What is wrong: figure 1 of the Falcon paper: three threads, and it fails where the second one
 // comes between the first one's write and its last read, for x and for y: two patterns W-W-R, and
-// both are needed. The numbers of the paper's statements are in the comments; what a statement
-// reads before it writes is as guilty as what it writes.
+// both are needed. The numbers of the paper's statements are in the comments.
 // Pattern: W1-W2-R1
 
 #include <assert.h>
@@ -19,9 +18,9 @@ static void work(int thread)
 
 static void *first(void *argument)
 {
-    if (x == 0) /* guilty */              /* 1 */
+    if (x == 0)                           /* 1 */
         x = 1; /* falcon */
-    if (y == 0) /* guilty */              /* 2 */
+    if (y == 0)                           /* 2 */
         y = 1; /* falcon */
     for (int i = 0; i < 3; i++)
         work(0);
@@ -33,10 +32,10 @@ static void *first(void *argument)
 
 static void *second(void *argument)
 {
-    if (x == 1) /* guilty */              /* 4 */
+    if (x == 1)                           /* 4 */
         x = 2; /* falcon */
     work(1);
-    if (y == 1) /* guilty */              /* 5 */
+    if (y == 1)                           /* 5 */
         y = 2; /* falcon */
     return argument;
 }
