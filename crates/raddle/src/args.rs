@@ -275,7 +275,7 @@ pub(crate) struct ExpectedArgs {
 /// What to run.
 #[derive(Debug, Args)]
 pub(crate) struct TargetArgs {
-    /// Give up a run after so long; 0 for never [default: 60, for a hunt 10]
+    /// Give up a run after so long; 0 for never [default: 60; for hunt and localize 10]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<f64>,
     #[command(flatten)]
