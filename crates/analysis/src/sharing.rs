@@ -101,7 +101,7 @@ impl Sharing {
             Op::Init { object, .. } | Op::Destroy { object, .. } => {
                 self.touch(event.thread, object, 1, true);
             }
-            Op::Acquire(lock) => self.touch(event.thread, lock.lock, 1, false),
+            Op::Acquire(lock) | Op::Release(lock) => self.touch(event.thread, lock.lock, 1, false),
             Op::CondWait { cond: object, .. }
             | Op::CondSignal { cond: object, .. }
             | Op::CondBroadcast { cond: object, .. }

@@ -47,8 +47,12 @@ pub enum Deed {
     Free,
     /// A lock is taken.
     Acquire,
+    /// A lock is given back.
+    Release,
     /// A wait begins.
     Wait,
+    /// A semaphore is lowered.
+    Lower,
     /// A wake-up is sent.
     Signal,
     /// A synchronization object comes to be.
@@ -70,6 +74,21 @@ impl Deed {
         matches!(self, Self::AtomicRead | Self::AtomicWrite)
     }
 
+    /// Whether it is to a synchronization object, which is used as a whole.
+    #[must_use]
+    pub const fn is_of_object(self) -> bool {
+        matches!(
+            self,
+            Self::Acquire
+                | Self::Release
+                | Self::Wait
+                | Self::Lower
+                | Self::Signal
+                | Self::Init
+                | Self::Destroy
+        )
+    }
+
     /// In one letter, as patterns have it.
     #[must_use]
     pub const fn letter(self) -> char {
@@ -78,7 +97,9 @@ impl Deed {
             Self::Write | Self::AtomicWrite => 'W',
             Self::Free => 'F',
             Self::Acquire => 'A',
+            Self::Release => 'U',
             Self::Wait => 'C',
+            Self::Lower => 'L',
             Self::Signal => 'S',
             Self::Init => 'I',
             Self::Destroy => 'D',

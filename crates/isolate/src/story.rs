@@ -206,7 +206,7 @@ impl Reader {
                 self.posts.entry(semaphore).or_default().push_back(gift);
             }
             Op::SemWait { semaphore, .. } => {
-                self.note(thread, pc, Deed::Wait, semaphore, 1);
+                self.note(thread, pc, Deed::Lower, semaphore, 1);
                 let post = self.posts.entry(semaphore).or_default().pop_front();
                 if let Some(gift) = post {
                     self.story.clocks.take(thread, &gift);

@@ -309,10 +309,11 @@ impl Collector {
             Op::Free { block, bytes } => self.access(thread, pc, Deed::Free, block, bytes),
             // Synchronization objects are memory too: of one byte, for they are never looked into.
             Op::Acquire(lock) => self.access(thread, pc, Deed::Acquire, lock.lock, 1),
+            Op::Release(lock) => self.access(thread, pc, Deed::Release, lock.lock, 1),
             Op::Init { object, .. } => self.access(thread, pc, Deed::Init, object, 1),
             Op::Destroy { object, .. } => self.access(thread, pc, Deed::Destroy, object, 1),
             Op::CondWait { cond, .. } => self.access(thread, pc, Deed::Wait, cond, 1),
-            Op::SemWait { semaphore, .. } => self.access(thread, pc, Deed::Wait, semaphore, 1),
+            Op::SemWait { semaphore, .. } => self.access(thread, pc, Deed::Lower, semaphore, 1),
             Op::CondSignal { cond, .. } | Op::CondBroadcast { cond, .. } => {
                 self.access(thread, pc, Deed::Signal, cond, 1);
             }

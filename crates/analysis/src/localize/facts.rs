@@ -14,10 +14,11 @@ pub struct Act {
     pub deed: Deed,
 }
 
-/// Whether a deed counts as a write here: also a wake-up, which whoever waits reads.
+/// Whether a deed counts as a write here: also a wake-up, which whoever waits reads, and whatever
+/// changes the value of a semaphore.
 #[must_use]
 pub const fn writes(deed: Deed) -> bool {
-    deed.writes() || matches!(deed, Deed::Signal)
+    deed.writes() || matches!(deed, Deed::Signal | Deed::Lower)
 }
 
 /// A loop that an access is in.

@@ -188,9 +188,11 @@ fn deed(kind: Kind) -> Option<Deed> {
         Kind::AtomicStore | Kind::AtomicUpdate | Kind::AtomicSwap => Deed::AtomicWrite,
         Kind::Free => Deed::Free,
         Kind::Acquire => Deed::Acquire,
+        Kind::Release => Deed::Release,
         Kind::Init => Deed::Init,
         Kind::Destroy => Deed::Destroy,
-        Kind::CondWait | Kind::SemWait => Deed::Wait,
+        Kind::CondWait => Deed::Wait,
+        Kind::SemWait => Deed::Lower,
         Kind::CondSignal | Kind::CondBroadcast | Kind::SemPost => Deed::Signal,
         _ => return None,
     })

@@ -139,15 +139,16 @@ fn kind(
     is_first: bool,
 ) -> Option<(AnomalyKind, u32)> {
     let ends = |deed| matches!(deed, Deed::Free | Deed::Destroy);
-    let is_object = |deed| matches!(deed, Deed::Acquire | Deed::Wait | Deed::Signal);
     match (earlier, later) {
         // Two ends, or an end before a use.
         (_, deed) if ends(deed) => Some((AnomalyKind::Order, 2)),
         // An end that was seen before a use is not one that can be moved behind it.
         (deed, _) if ends(deed) => None,
+        // Whoever gives a lock back has taken it.
+        (Deed::Init, Deed::Release) => None,
         (Deed::Init, _) => Some((AnomalyKind::Order, 4)),
         (_, Deed::Init) => None,
-        (one, two) if is_object(one) || is_object(two) => None,
+        (one, two) if one.is_of_object() || two.is_of_object() => None,
         (one, two) if one.writes() && !two.writes() && is_first => {
             Some((AnomalyKind::Order, if excluded { 8 } else { 2 }))
         }

@@ -148,6 +148,7 @@ impl<'a> Scan<'a> {
                 self.acquire(here, Held { lock: lock.lock, shared: lock.shared });
             }
             Op::Release(lock) => {
+                self.used(here, Deed::Release, lock.lock);
                 self.release(thread, Held { lock: lock.lock, shared: lock.shared });
             }
             Op::Init { object, .. } => self.used(here, Deed::Init, object),
@@ -177,7 +178,7 @@ impl<'a> Scan<'a> {
                 self.post(thread, semaphore);
             }
             Op::SemWait { semaphore, .. } => {
-                self.used(here, Deed::Wait, semaphore);
+                self.used(here, Deed::Lower, semaphore);
                 self.lower(thread, semaphore);
             }
             Op::BarrierEnter(barrier) => {

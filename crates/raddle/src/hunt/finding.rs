@@ -129,6 +129,7 @@ pub(crate) fn of_waiting(threads: &[ThreadAt]) -> Vec<Unnamed> {
         pc: at.pc,
         deed: match at.state {
             State::Lock | State::ReadLock | State::WriteLock => Deed::Acquire,
+            State::Semaphore => Deed::Lower,
             _ => Deed::Wait,
         },
         addr: at.object,
@@ -200,12 +201,10 @@ fn named_by(
 
 fn name(namer: &Namer, event: &Unnamed) -> Access {
     let frame = own_frame(namer, event.thread, event.pc);
-    let is_object = matches!(
-        event.deed,
-        Deed::Acquire | Deed::Wait | Deed::Signal | Deed::Init | Deed::Destroy
-    );
-    let place =
-        if is_object { namer.lock_place(event.addr) } else { namer.place(event.addr, event.bytes) };
+    let place = match event.deed.is_of_object() {
+        true => namer.lock_place(event.addr),
+        false => namer.place(event.addr, event.bytes),
+    };
     let callers = namer.calls().callers(event.thread).iter().rev().copied();
     Access {
         role: 0,

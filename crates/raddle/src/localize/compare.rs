@@ -15,7 +15,7 @@ use raddle_trace::run::Run;
 use raddle_trial::Plan;
 
 use super::again::{self, Again};
-use super::confirm::{Court, Evidence};
+use super::confirm::{Court, Evidence, Forced};
 use super::gather::{gather, in_detail};
 use super::order::{Candidate, Place, Rank, sort};
 use super::sample::{Fail, How, Sample};
@@ -25,8 +25,11 @@ use crate::args::{FormulaName, LocalizeArgs};
 use crate::hunt::finding::{self, Access, Unnamed};
 use crate::hunt::team::Team;
 
-/// Suspects that are checked.
+/// Suspects that are to be forced on passing runs, the most that are looked at for it, and how many
+/// at a time.
 const CHECKED: usize = 12;
+const LOOKED_AT: usize = 36;
+const BATCH: usize = 4;
 /// Passing runs that suspects are forced on.
 const FORCED: usize = 2;
 /// Patterns that are named for programs: beyond, nobody looks.
@@ -132,7 +135,7 @@ impl Case<'_> {
         };
         let shown = again(first)?;
         let place = Place::new(&first.run, self.passed, shown.as_ref());
-        let most = self.args.count.map_or(NAMED, |n| n as usize).max(CHECKED);
+        let most = self.args.count.map_or(NAMED, |n| n as usize).max(LOOKED_AT);
         let mut ranked = self.by_suspicion(first, &place, ranked);
         ranked.truncate(most);
         let mut suspects: Vec<_> =
@@ -149,6 +152,18 @@ impl Case<'_> {
             check(team, &mut ranked, |one, cpu| court.pattern(&one.pattern, cpu))?;
             check(team, &mut suspects, |one, cpu| court.suspect(one, cpu))?;
         }
+        for one in ranked.iter_mut().filter(|one| one.evidence.forced.n_failed > 0) {
+            let time = |facts| Some(fact(facts, &one.what.pattern)?.points.last()?.seq);
+            one.times = self.facts().map(time).collect();
+        }
+        for one in suspects.iter_mut().filter(|one| one.evidence.forced.n_failed > 0) {
+            let time = |facts: &Facts| {
+                let pairs =
+                    one.what.pairs.iter().map(|pair| Some(facts.pair(*pair)?.first()[1].seq));
+                pairs.collect::<Option<Vec<_>>>()?.into_iter().max()
+            };
+            one.times = self.facts().map(time).collect();
+        }
         let ranks = sort(&mut ranked);
         let causes = ranked.iter().take_while(|one| one.is_confirmed());
         let pairs: BTreeSet<&[Act]> =
@@ -157,6 +172,7 @@ impl Case<'_> {
             let is_part = |pair: &Pair| pairs.contains(&[pair.head, pair.tail][..]);
             one.is_part = one.what.pairs.iter().all(is_part);
         }
+        mark_padded(&mut suspects);
         sort(&mut suspects);
         let mut patterns = self.patterns(first, &ranked, &again)?;
         for (told, rank) in patterns.iter_mut().zip(ranks) {
@@ -169,6 +185,12 @@ impl Case<'_> {
             patterns,
             pairs: self.pairs(first, shown.as_ref(), &suspects, &again)?,
         })
+    }
+
+    /// What all runs tell.
+    fn facts(&self) -> impl Iterator<Item = &Facts> {
+        let failed = self.failed.iter().map(|sample| &sample.facts);
+        failed.chain(self.passed.iter().map(|sample| &sample.facts))
     }
 
     /// Patterns, the most suspect first; among equals, what could most be otherwise, triples before
@@ -338,16 +360,43 @@ impl Case<'_> {
     }
 }
 
-/// Lets executions speak of the first ones.
+/// Finds couples that say no more than one of their pairs alone.
+fn mark_padded(suspects: &mut [Candidate<Suspect>]) {
+    let alone = |one: &&Candidate<Suspect>| one.what.pairs.len() == 1;
+    let alone: BTreeMap<Pair, Forced> =
+        suspects.iter().filter(alone).map(|one| (one.what.pairs[0], one.evidence.forced)).collect();
+    for couple in suspects {
+        let [one, two] = couple.what.pairs[..] else { continue };
+        let [Some(one), Some(two)] = [one, two].map(|pair| alone.get(&pair).copied()) else {
+            continue;
+        };
+        let fails = couple.evidence.forced.rate();
+        let is_enough = |pair: Forced, rest: Forced| {
+            pair.fails() == Some(true)
+                && pair.rate() >= fails
+                && rest.n() > 0
+                && rest.fails() != Some(true)
+        };
+        couple.is_padded = is_enough(one, two) || is_enough(two, one);
+    }
+}
+
+/// Lets executions speak of the first ones; those that cannot be forced on any run do not count.
 fn check<T: Sync>(
     team: &Team,
     candidates: &mut [Candidate<T>],
     court: impl Fn(&T, Option<u32>) -> Result<Evidence> + Sync,
 ) -> Result<()> {
-    let n_checked = candidates.len().min(CHECKED);
-    let found = team.all(&candidates[..n_checked], |one, cpu| court(&one.what, cpu))?;
-    for (one, evidence) in candidates.iter_mut().zip(found) {
-        one.evidence = evidence.unwrap_or_default();
+    let mut n_forced = 0;
+    for batch in candidates.chunks_mut(BATCH).take(LOOKED_AT / BATCH) {
+        let found = team.all(batch, |one, cpu| court(&one.what, cpu))?;
+        for (one, evidence) in batch.iter_mut().zip(found) {
+            one.evidence = evidence.unwrap_or_default();
+            n_forced += usize::from(one.evidence.forced.n() > 0);
+        }
+        if n_forced >= CHECKED {
+            break;
+        }
     }
     Ok(())
 }

@@ -53,12 +53,12 @@ pub(crate) struct Forced {
 }
 
 impl Forced {
-    const fn n(self) -> usize {
+    pub(crate) const fn n(self) -> usize {
         self.n_failed + self.n_passed
     }
 
     /// The share of them that fails.
-    fn rate(self) -> f64 {
+    pub(crate) fn rate(self) -> f64 {
         self.n_failed as f64 / self.n().max(1) as f64
     }
 

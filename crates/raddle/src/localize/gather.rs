@@ -4,15 +4,16 @@ use anyhow::Result;
 use raddle_analysis::localize::collect::{Collector, Settings};
 use raddle_analysis::localize::recall::recall;
 use raddle_analysis::localize::window;
-use raddle_trace::control::Mode;
+use raddle_trace::control::{Mode, State};
 use raddle_trace::event::{Batch, Decoder, Event, LockOp, Op};
 use raddle_trace::file::{Trace, WriteError, Writer};
 use raddle_trace::history::WINDOW_MAX;
 use raddle_trace::id::ThreadId;
 use raddle_trace::record::Lock;
 use raddle_trace::run::Run;
+use raddle_trial::outcome::ThreadAt;
 use raddle_trial::verdict::{Failure, Verdict};
-use raddle_trial::{Delivery, End, Plan, Sink, histories};
+use raddle_trial::{Delivery, End, Outcome, Plan, Sink, histories};
 use tempfile::TempDir;
 
 use super::laps::Teller;
@@ -129,7 +130,7 @@ pub(crate) fn in_detail(
         Verdict::Fail(failure) => Some(fail(&judged, failure)),
         Verdict::Unjudged => return Ok((judged, None)),
     };
-    if let Some(event) = last_event(&judged.execution.outcome.end) {
+    for event in last_events(&judged.execution.outcome) {
         collector.push(&event);
     }
     let run = judged.execution.run.clone();
@@ -152,8 +153,28 @@ fn fail(judged: &Judged, failure: &Failure) -> Fail {
     }
 }
 
-/// What a thread was about to do to a synchronization object when the run was ended for it.
-fn last_event(end: &End) -> Option<Event> {
+/// What threads were about to do to synchronization objects when the run ended.
+fn last_events(outcome: &Outcome) -> Vec<Event> {
+    let waits = matches!(outcome.end, End::Deadlock | End::LostWakeup);
+    let waiting = outcome.threads.iter().filter(|_| waits).filter_map(waiting);
+    waiting.chain(misused(&outcome.end)).collect()
+}
+
+/// What a thread waits for in vain; whoever waits for a condition has told so already.
+fn waiting(at: &ThreadAt) -> Option<Event> {
+    let lock = |kind, shared| LockOp { lock: at.object, kind, shared, tried: false };
+    let op = match at.state {
+        State::Semaphore => Op::SemWait { semaphore: at.object, tried: false },
+        State::Lock => Op::Acquire(lock(Lock::Mutex, false)),
+        State::ReadLock => Op::Acquire(lock(Lock::RwLock, true)),
+        State::WriteLock => Op::Acquire(lock(Lock::RwLock, false)),
+        _ => return None,
+    };
+    Some(Event { thread: at.thread, pc: at.pc, op })
+}
+
+/// What a run was ended for.
+fn misused(end: &End) -> Option<Event> {
     let End::Misuse { message, place } = end else { return None };
     let kind = Lock::Mutex;
     let op = match message.split_once(' ')?.0 {

@@ -4,6 +4,7 @@
 //! comparing runs says.
 
 use raddle_analysis::localize::facts::Act;
+use raddle_analysis::witness::Deed;
 use raddle_report::symbols::name::Namer;
 use raddle_trace::id::Site;
 use raddle_trace::run::Run;
@@ -22,12 +23,17 @@ pub(crate) struct Candidate<T> {
     pub(crate) evidence: Evidence,
     /// It is part of a confirmed cause.
     pub(crate) is_part: bool,
+    /// A part of it makes runs fail as often, and the rest does not.
+    pub(crate) is_padded: bool,
+    /// When it was complete, in each run that has it; empty if no run failed for it.
+    pub(crate) times: Vec<Option<u64>>,
 }
 
 impl<T> Candidate<T> {
     /// Before runs were executed.
     pub(crate) fn new(what: T, spot: Spot, score: f64) -> Self {
-        Self { what, spot, score, evidence: Evidence::default(), is_part: false }
+        let evidence = Evidence::default();
+        Self { what, spot, score, evidence, is_part: false, is_padded: false, times: Vec::new() }
     }
 
     /// Whether executions show that it is a cause.
@@ -48,9 +54,12 @@ pub(crate) fn sort<T>(candidates: &mut [Candidate<T>]) -> Vec<Rank> {
         let code = (weight > CONFIRMED).then_some((foreign, unusual));
         let is_weak = one.score < best / 2.0;
         let is_apart = weight > CONFIRMED && !one.is_part;
-        (code.unwrap_or_default(), fixed, lock, weight, is_apart, is_weak, elsewhere)
+        (code.unwrap_or_default(), fixed, lock, weight, one.is_padded, is_apart, is_weak, elsewhere)
     };
     candidates.sort_by_key(key);
+    for alike in candidates.chunk_by_mut(|one, two| key(one) == key(two)) {
+        causes_first(alike);
+    }
     let same = |one: &Candidate<T>, two: &Candidate<T>| {
         key(one) == key(two) && one.score.total_cmp(&two.score).is_eq()
     };
@@ -60,6 +69,30 @@ pub(crate) fn sort<T>(candidates: &mut [Candidate<T>]) -> Vec<Rank> {
         ranks.extend(equals.iter().map(|_| Rank { rank, n_ties }));
     }
     ranks
+}
+
+/// Brings suspects that are alike behind those that lead to them; the others stay as they are.
+fn causes_first<T>(alike: &mut [Candidate<T>]) {
+    for at in 0..alike.len() {
+        let rest = &mut alike[at..];
+        let leads =
+            |one: &Candidate<T>| rest.iter().any(|other| leads_to(&other.times, &one.times));
+        let first = rest.iter().position(|one| !leads(one)).unwrap_or(0);
+        rest[..=first].rotate_right(1);
+    }
+}
+
+/// Whether one comes about before another in every run that has the other, and also in runs that
+/// have not: then the other is an effect.
+fn leads_to(one: &[Option<u64>], other: &[Option<u64>]) -> bool {
+    let runs = || one.iter().zip(other);
+    let comes_before = |(one, other): (&Option<u64>, &Option<u64>)| match (one, other) {
+        (_, None) => true,
+        (Some(one), Some(other)) => one <= other,
+        (None, Some(_)) => false,
+    };
+    let is_alone = |(one, other): (&Option<u64>, &Option<u64>)| one.is_some() && other.is_none();
+    other.iter().any(Option::is_some) && runs().all(comes_before) && runs().any(is_alone)
 }
 
 /// The place of a suspect among all.
@@ -93,7 +126,7 @@ pub(crate) struct Spot {
     foreign: bool,
     /// Passing runs do not come to all of them: they are most often an effect.
     unusual: bool,
-    /// Their order could be no other one.
+    /// Their order could be no other one, or should be no other one.
     fixed: bool,
     /// They are to the words of locks, which only follow the others.
     lock: bool,
@@ -129,10 +162,10 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// How many pairs of accesses that follow each other do so in any order of threads.
+    /// How many pairs of accesses that follow each other do so in any order of threads, or should.
     pub(crate) fn n_fixed(&self, acts: &[Act]) -> usize {
         let Some(run) = self.failed else { return 0 };
-        let is_fixed = |pair: &&[Act]| run.is_fixed(pair[0], pair[1]);
+        let is_fixed = |pair: &&[Act]| is_due(pair[0], pair[1]) || run.is_fixed(pair[0], pair[1]);
         match acts.len() {
             4 => acts.chunks(2).filter(is_fixed).count(),
             _ => acts.windows(2).filter(is_fixed).count(),
@@ -144,6 +177,15 @@ impl<'a> Place<'a> {
         let pc = again::pc(self.run, site);
         pc.is_some_and(|pc| self.namer.site(pc).own_frame().is_some())
     }
+}
+
+/// Whether two accesses to a synchronization object come in the order in which they should: it is
+/// used after it begins and before it ends. Not so for other memory, where whoever has used it may
+/// rely on what is gone then.
+const fn is_due(head: Act, tail: Act) -> bool {
+    let begins = matches!(head.deed, Deed::Init) && !matches!(tail.deed, Deed::Init);
+    let ends = matches!(tail.deed, Deed::Destroy) && !matches!(head.deed, Deed::Destroy);
+    head.deed.is_of_object() && tail.deed.is_of_object() && (begins || ends)
 }
 
 #[cfg(test)]

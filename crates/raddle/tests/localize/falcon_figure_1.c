@@ -18,35 +18,27 @@ static void work(int thread)
 
 static void *first(void *argument)
 {
-    if (x == 0)                           /* 1 */
-        x = 1; /* falcon */
-    if (y == 0)                           /* 2 */
-        y = 1; /* falcon */
+    if (x == 0) x = 1; /* falcon */             /* 1 */
+    if (y == 0) y = 1; /* falcon */             /* 2 */
     for (int i = 0; i < 3; i++)
         work(0);
-    int seen_x = x; /* falcon */          /* 3 */
-    int seen_y = y; /* falcon */
-    assert(!(seen_x == 2 && seen_y == 2));
+    assert(!(x == 2 && y == 2)); /* falcon */   /* 3 */
     return argument;
 }
 
 static void *second(void *argument)
 {
-    if (x == 1)                           /* 4 */
-        x = 2; /* falcon */
+    if (x == 1) x = 2; /* falcon */             /* 4 */
     work(1);
-    if (y == 1)                           /* 5 */
-        y = 2; /* falcon */
+    if (y == 1) y = 2; /* falcon */             /* 5 */
     return argument;
 }
 
 static void *third(void *argument)
 {
-    if (x == 1)                           /* 6 */
-        x = 3;
+    if (x == 1) x = 3;                          /* 6 */
     work(2);
-    if (y == 1)                           /* 7 */
-        y = 3;
+    if (y == 1) y = 3;                          /* 7 */
     return argument;
 }
 

@@ -191,6 +191,7 @@ pub(crate) fn event(kind: Kind, info: u8, operand: u64, pc: u64, more: &[u64]) {
         | Kind::AtomicMiss => u64::from(info),
         // Synchronization objects are memory too: of one byte, for they are never looked into.
         Kind::Acquire
+        | Kind::Release
         | Kind::Init
         | Kind::Destroy
         | Kind::CondWait
@@ -206,8 +207,8 @@ pub(crate) fn event(kind: Kind, info: u8, operand: u64, pc: u64, more: &[u64]) {
             | Kind::AtomicLoad
             | Kind::AtomicMiss
             | Kind::Acquire
+            | Kind::Release
             | Kind::CondWait
-            | Kind::SemWait
     );
     with(|Histories { machine, cells, .. }, _| {
         if kind == Kind::Alloc {

@@ -11,11 +11,15 @@ use crate::real::real;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
 
+/// C's `memory_order_seq_cst`.
+const SEQ_CST: u16 = 5;
+
 export! {
     sem_init => init;
     sem_destroy => destroy;
     sem_post => post;
     sem_trywait => try_wait;
+    sem_getvalue => value;
 }
 
 export_cancellable! {
@@ -89,6 +93,28 @@ extern "C" fn try_wait(semaphore: *mut sem_t) -> c_int {
     } else if let Some(me) = me.filter(|&me| hook::spins(me, pc, semaphore as u64, 0)) {
         sched::yield_turn(me, pc);
         return super::fail(libc::EAGAIN);
+    }
+    status
+}
+
+/// Whoever asks reads the semaphore, and may act on what is no longer so.
+extern "C" fn value(semaphore: *mut sem_t, value: *mut c_int) -> c_int {
+    let pc = hook::caller();
+    let me = hook::me();
+    if let Some(me) = me {
+        let act = act(me, semaphore, pc, "asks for the value of");
+        act.check_memory();
+        hook::about_to(me, semaphore as u64, false);
+        sched::visible(me, pc, Wait::Nothing, NEVER, true);
+        act.check();
+    }
+    let status = real!(sem_getvalue(semaphore => *mut sem_t, value => *mut c_int) -> c_int);
+    if status == 0 {
+        let seen = u64::from(sched::semaphore_value(semaphore as u64));
+        hook::record(Kind::AtomicLoad, 4, semaphore as u64, SEQ_CST, pc, &[seen]);
+        if let Some(me) = me.filter(|&me| hook::spins(me, pc, semaphore as u64, seen)) {
+            sched::yield_turn(me, pc);
+        }
     }
     status
 }
