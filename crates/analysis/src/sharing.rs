@@ -106,6 +106,7 @@ impl Sharing {
             | Op::CondSignal { cond: object, .. }
             | Op::CondBroadcast { cond: object, .. }
             | Op::SemPost(object)
+            | Op::SemAsk(object)
             | Op::SemWait { semaphore: object, .. }
             | Op::BarrierEnter(object) => self.touch(event.thread, object, 1, false),
             _ => {}

@@ -53,6 +53,8 @@ pub enum Deed {
     Wait,
     /// A semaphore is lowered.
     Lower,
+    /// A semaphore is asked for its value.
+    Ask,
     /// A wake-up is sent.
     Signal,
     /// A synchronization object comes to be.
@@ -83,6 +85,7 @@ impl Deed {
                 | Self::Release
                 | Self::Wait
                 | Self::Lower
+                | Self::Ask
                 | Self::Signal
                 | Self::Init
                 | Self::Destroy
@@ -93,7 +96,7 @@ impl Deed {
     #[must_use]
     pub const fn letter(self) -> char {
         match self {
-            Self::Read | Self::AtomicRead => 'R',
+            Self::Read | Self::AtomicRead | Self::Ask => 'R',
             Self::Write | Self::AtomicWrite => 'W',
             Self::Free => 'F',
             Self::Acquire => 'A',

@@ -212,6 +212,7 @@ impl Reader {
                     self.story.clocks.take(thread, &gift);
                 }
             }
+            Op::SemAsk(semaphore) => self.note(thread, pc, Deed::Ask, semaphore, 1),
             Op::BarrierEnter(barrier) => self.give_at(thread, barrier),
             Op::BarrierLeave(barrier) => self.take_at(thread, barrier),
             Op::OnceEnd { control, .. } | Op::Before(control) => self.give_at(thread, control),

@@ -374,6 +374,7 @@ fn verb(at: &AccessAt) -> &'static str {
         Deed::Release => "gives it back",
         Deed::Wait => "waits for it",
         Deed::Lower => "lowers it",
+        Deed::Ask => "asks for its value",
         Deed::Signal => "signals it",
         Deed::Init => "makes it",
         Deed::Destroy => "destroys it",

@@ -79,6 +79,9 @@ pub fn words(namer: &Namer, event: &Event) -> String {
         Op::SemWait { semaphore, tried } => {
             format!("lowers {}{}", object("semaphore", semaphore), tried_words(tried))
         }
+        Op::SemAsk(semaphore) => {
+            format!("asks for the value of {}", object("semaphore", semaphore))
+        }
         Op::BarrierEnter(barrier) => format!("reaches {}", object("barrier", barrier)),
         Op::BarrierLeave(barrier) => format!("leaves {}", object("barrier", barrier)),
         Op::OnceBegin(control) => format!("begins to initialize {}", object("once", control)),

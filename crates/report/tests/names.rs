@@ -180,6 +180,7 @@ fn waits_and_wakes() {
         Op::SemWait { semaphore: futex, tried: true },
         "lowers semaphore at 0x10 without waiting",
     );
+    check(Op::SemAsk(futex), "asks for the value of semaphore at 0x10");
     check(Op::BarrierEnter(futex), "reaches barrier at 0x10");
     check(Op::BarrierLeave(futex), "leaves barrier at 0x10");
 }

@@ -68,6 +68,8 @@ pub enum Op {
     SemPost(Addr),
     /// A semaphore was lowered.
     SemWait { semaphore: Addr, tried: bool },
+    /// A semaphore was asked for its value.
+    SemAsk(Addr),
     /// A barrier was reached.
     BarrierEnter(Addr),
     /// A barrier was left.
@@ -156,6 +158,7 @@ impl Op {
             Self::CondBroadcast { .. } => Kind::CondBroadcast,
             Self::SemPost(_) => Kind::SemPost,
             Self::SemWait { .. } => Kind::SemWait,
+            Self::SemAsk(_) => Kind::SemAsk,
             Self::BarrierEnter(_) => Kind::BarrierEnter,
             Self::BarrierLeave(_) => Kind::BarrierLeave,
             Self::OnceBegin(_) => Kind::OnceBegin,
@@ -516,6 +519,7 @@ impl Decoder {
             Kind::CondBroadcast => Op::CondBroadcast { cond: addr, n_woken: record.extra() },
             Kind::SemPost => Op::SemPost(addr),
             Kind::SemWait => Op::SemWait { semaphore: addr, tried: info & record::TRIED != 0 },
+            Kind::SemAsk => Op::SemAsk(addr),
             Kind::BarrierEnter => Op::BarrierEnter(addr),
             Kind::BarrierLeave => Op::BarrierLeave(addr),
             Kind::OnceBegin => Op::OnceBegin(addr),

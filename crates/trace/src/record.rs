@@ -183,6 +183,9 @@ kinds! {
     FutexWoken = 42,
     /// A futex wake; `extra` is how many were woken.
     FutexWake = 43,
+    /// The semaphore in the operand was asked for its value, or whether it can be lowered, which it
+    /// could not.
+    SemAsk = 44,
 
     /// A block of memory at the operand came to be. More: its size.
     Alloc = 48,

@@ -314,6 +314,7 @@ impl Collector {
             Op::Destroy { object, .. } => self.access(thread, pc, Deed::Destroy, object, 1),
             Op::CondWait { cond, .. } => self.access(thread, pc, Deed::Wait, cond, 1),
             Op::SemWait { semaphore, .. } => self.access(thread, pc, Deed::Lower, semaphore, 1),
+            Op::SemAsk(semaphore) => self.access(thread, pc, Deed::Ask, semaphore, 1),
             Op::CondSignal { cond, .. } | Op::CondBroadcast { cond, .. } => {
                 self.access(thread, pc, Deed::Signal, cond, 1);
             }

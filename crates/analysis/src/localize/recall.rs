@@ -193,6 +193,7 @@ fn deed(kind: Kind) -> Option<Deed> {
         Kind::Destroy => Deed::Destroy,
         Kind::CondWait => Deed::Wait,
         Kind::SemWait => Deed::Lower,
+        Kind::SemAsk => Deed::Ask,
         Kind::CondSignal | Kind::CondBroadcast | Kind::SemPost => Deed::Signal,
         _ => return None,
     })

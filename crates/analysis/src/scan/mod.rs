@@ -181,6 +181,7 @@ impl<'a> Scan<'a> {
                 self.used(here, Deed::Lower, semaphore);
                 self.lower(thread, semaphore);
             }
+            Op::SemAsk(semaphore) => self.used(here, Deed::Ask, semaphore),
             Op::BarrierEnter(barrier) => {
                 self.used(here, Deed::Wait, barrier);
                 self.arrive(thread, barrier);

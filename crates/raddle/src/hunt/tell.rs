@@ -92,6 +92,7 @@ fn deed(deed: Deed) -> &'static str {
         Deed::Release => "gives back",
         Deed::Wait => "waits on",
         Deed::Lower => "lowers",
+        Deed::Ask => "asks for the value of",
         Deed::Signal => "signals",
         Deed::Init => "initializes",
         Deed::Destroy => "destroys",

@@ -18,7 +18,7 @@ use super::again::{self, Again};
 use super::confirm::{Court, Evidence, Forced};
 use super::gather::{gather, in_detail};
 use super::order::{Candidate, Place, Rank, sort};
-use super::sample::{Fail, How, Sample};
+use super::sample::{Fail, How, Policy, Sample};
 use super::tell::{Group, PairTold, PatternTold};
 use super::{plan, settings};
 use crate::args::{FormulaName, LocalizeArgs};
@@ -56,7 +56,7 @@ pub(crate) fn compare(
     let passed_facts: Vec<Facts> = passed.iter().map(|sample| sample.facts.clone()).collect();
     let mut groups = Vec::new();
     for (failure, mut failed) in by_failure {
-        let chance = failed.len() as f64 / samples.len() as f64;
+        let chance = chance(samples, &failed);
         failed.truncate(args.failed.map_or(usize::MAX, |n| n as usize));
         let failed_facts: Vec<Facts> = failed.iter().map(|sample| sample.facts.clone()).collect();
         let runs = Runs { passed: &passed_facts, failed: &failed_facts };
@@ -85,6 +85,14 @@ pub(crate) fn compare(
         groups.push(case.group(failure, &first, ranked, suspects)?);
     }
     Ok(groups)
+}
+
+/// The share of runs that fail like these by chance, which is never quite none.
+fn chance(samples: &[Sample], failed: &[&Sample]) -> f64 {
+    let is_chance = |sample: &&Sample| !matches!(sample.how.policy, Policy::Woven { .. });
+    let n_failed = failed.iter().filter(|sample| is_chance(sample)).count();
+    let n = samples.iter().filter(is_chance).count();
+    (n_failed as f64 + 0.5) / (n as f64 + 1.0)
 }
 
 /// The same runs with loops told; as they are, where that does not work.
@@ -147,8 +155,8 @@ impl Case<'_> {
         {
             let passed: Result<Vec<_>> = self.passed.iter().take(FORCED).map(&again).collect();
             let passed = passed?.into_iter().flatten().collect();
-            let key = failure.key.clone();
-            let court = Court { team, failed: shown.as_ref(), passed, key, chance: self.chance };
+            let failure = (&failure.key[..], self.chance);
+            let court = Court::new(team, shown.as_ref(), passed, failure);
             check(team, &mut ranked, |one, cpu| court.pattern(&one.pattern, cpu))?;
             check(team, &mut suspects, |one, cpu| court.suspect(one, cpu))?;
         }
@@ -165,7 +173,10 @@ impl Case<'_> {
             one.times = self.facts().map(time).collect();
         }
         let ranks = sort(&mut ranked);
-        let causes = ranked.iter().take_while(|one| one.is_confirmed());
+        // Confirmed ones, or else the first if it makes runs fail at all.
+        let n_confirmed = ranked.iter().take_while(|one| one.is_confirmed()).count();
+        let is_likely = ranked.first().is_some_and(|one| one.evidence.forced.n_failed > 0);
+        let causes = ranked.iter().take(n_confirmed.max(usize::from(is_likely)));
         let pairs: BTreeSet<&[Act]> =
             causes.flat_map(|one| one.what.pattern.acts.windows(2)).collect();
         for one in &mut suspects {

@@ -7,11 +7,15 @@
 //! as most changes to a run that fails by chance make it pass; it counts when no passing run could
 //! be forced.
 
+use std::hash::Hash;
+use std::sync::Mutex;
+
 use anyhow::Result;
 use raddle_analysis::localize::facts::{Act, Pair, Pattern};
 use raddle_analysis::localize::procedures::Suspect;
 use raddle_analysis::witness::Witness;
 use raddle_trace::control::Policy;
+use rustc_hash::FxHashMap;
 
 use super::again::{Again, Change};
 use crate::hunt::team::Team;
@@ -20,18 +24,40 @@ use crate::hunt::team::Team;
 const TRIES_MAX: usize = 4;
 /// Runs that something is forced on.
 const FORCED_MAX: usize = 16;
-/// So many times as often as by chance is no accident, even if it is not often.
+/// So many times as often as by chance is a cause, even if not most runs fail with it.
 const RARE: f64 = 5.0;
+/// What is less likely than this to come by chance did not.
+const ACCIDENT: f64 = 0.1;
 
 /// Runs to be changed.
 pub(crate) struct Court<'a> {
-    pub(crate) team: &'a Team,
-    pub(crate) failed: Option<&'a Again>,
-    pub(crate) passed: Vec<Again>,
+    team: &'a Team,
+    failed: Option<&'a Again>,
+    passed: Vec<Again>,
     /// How runs of this kind fail.
-    pub(crate) key: String,
+    key: &'a str,
     /// The share of all runs that fail like this by chance.
-    pub(crate) chance: f64,
+    chance: f64,
+    /// What came of changes: patterns and pairs have many in common.
+    forced: Mutex<FxHashMap<Vec<Act>, Forced>>,
+    gone: Mutex<FxHashMap<Pair, Option<bool>>>,
+}
+
+/// Looks something up, or finds it out.
+fn known<K: Eq + Hash + Clone, V: Copy>(
+    all: &Mutex<FxHashMap<K, V>>,
+    key: &K,
+    find: impl FnOnce() -> Result<V>,
+) -> Result<V> {
+    let seen = all.lock().expect("no panic").get(key).copied();
+    match seen {
+        Some(value) => Ok(value),
+        None => {
+            let value = find()?;
+            all.lock().expect("no panic").insert(key.clone(), value);
+            Ok(value)
+        }
+    }
 }
 
 /// What executions say of a suspect.
@@ -67,6 +93,11 @@ impl Forced {
         self.n_failed > self.n_passed
     }
 
+    /// Whether more of them fail than by a chance.
+    fn is_beyond(self, chance: f64) -> bool {
+        self.n_failed > 0 && at_least(self.n_failed, self.n(), chance) < ACCIDENT
+    }
+
     /// Whether it makes runs fail; none if that cannot be told.
     pub(crate) const fn fails(self) -> Option<bool> {
         match self {
@@ -88,10 +119,21 @@ impl Evidence {
     }
 }
 
-impl Court<'_> {
+impl<'a> Court<'a> {
+    /// For a failed run, runs that passed, and how and how often runs fail like this.
+    pub(crate) fn new(
+        team: &'a Team,
+        failed: Option<&'a Again>,
+        passed: Vec<Again>,
+        (key, chance): (&'a str, f64),
+    ) -> Self {
+        let (forced, gone) = Default::default();
+        Self { team, failed, passed, key, chance, forced, gone }
+    }
+
     /// What executions say of a pattern.
     pub(crate) fn pattern(&self, pattern: &Pattern, cpu: Option<u32>) -> Result<Evidence> {
-        let forced = self.forced(&pattern.acts, cpu)?;
+        let forced = self.forced(pattern.acts.clone(), cpu)?;
         let gone = match pattern.acts[..] {
             [one, two] => self.gone(Pair { head: one, tail: two }, cpu)?,
             // The middle one first, and last: gone in both, or not at all.
@@ -109,7 +151,7 @@ impl Court<'_> {
     pub(crate) fn suspect(&self, suspect: &Suspect, cpu: Option<u32>) -> Result<Evidence> {
         match suspect.pairs[..] {
             [pair] => Ok(Evidence {
-                forced: self.forced(&[pair.head, pair.tail], cpu)?,
+                forced: self.forced(vec![pair.head, pair.tail], cpu)?,
                 gone: self.gone(pair, cpu)?,
             }),
             // One thread's accesses around those of the other.
@@ -122,7 +164,7 @@ impl Court<'_> {
                 // Only one of them may be what makes it fail.
                 let mut forced = Forced::default();
                 for order in orders {
-                    let other = self.forced(&order, cpu)?;
+                    let other = self.forced(order.to_vec(), cpu)?;
                     if forced.n() == 0 || other.rate() > forced.rate() {
                         forced = other;
                     }
@@ -139,31 +181,49 @@ impl Court<'_> {
 
     /// How many passing runs fail, and do not, with accesses in this order: going on thread by
     /// thread, and mixed, since some damage shows only while others are at it.
-    fn forced(&self, acts: &[Act], cpu: Option<u32>) -> Result<Forced> {
+    fn forced(&self, acts: Vec<Act>, cpu: Option<u32>) -> Result<Forced> {
+        known(&self.forced, &acts, || self.force(&acts, cpu))
+    }
+
+    fn force(&self, acts: &[Act], cpu: Option<u32>) -> Result<Forced> {
         let mut forced = Forced::default();
-        let all = self
-            .passed
-            .iter()
-            .flat_map(|run| self::orders(run, acts).into_iter().map(move |order| (run, order)));
-        for (run, order) in all.take_while(|_| !self.team.is_over()) {
-            for after in [Policy::Rr, Policy::Random] {
-                match run.with_order(self.team, &order, after, cpu)? {
-                    Change::Fails(key) if key == self.key => forced.n_failed += 1,
-                    Change::Impossible => break,
-                    Change::Fails(_) | Change::Passes => forced.n_passed += 1,
+        for run in &self.passed {
+            for order in orders(run, acts) {
+                if self.team.is_over() || forced.n() >= FORCED_MAX {
+                    break;
                 }
-            }
-            if forced.n() >= FORCED_MAX {
-                break;
+                self.force_on(run, &order, &mut forced, cpu)?;
             }
         }
-        let is_rare = forced.n_failed > 0 && forced.rate() >= RARE * self.chance;
-        forced.is_telling = forced.mostly_fails() || is_rare;
+        let is_often = forced.mostly_fails() || forced.rate() >= RARE * self.chance;
+        forced.is_telling = is_often && forced.is_beyond(self.chance);
         Ok(forced)
+    }
+
+    /// Counts what comes of accesses in this order on one run.
+    fn force_on(
+        &self,
+        run: &Again,
+        order: &[Witness],
+        forced: &mut Forced,
+        cpu: Option<u32>,
+    ) -> Result<()> {
+        for after in [Policy::Rr, Policy::Random] {
+            match run.with_order(self.team, order, after, cpu)? {
+                Change::Fails(key) if key == self.key => forced.n_failed += 1,
+                Change::Impossible => break,
+                Change::Fails(_) | Change::Passes => forced.n_passed += 1,
+            }
+        }
+        Ok(())
     }
 
     /// Whether the failure is gone with the pair the other way round, at any of its occurrences.
     fn gone(&self, pair: Pair, cpu: Option<u32>) -> Result<Option<bool>> {
+        known(&self.gone, &pair, || self.flip(pair, cpu))
+    }
+
+    fn flip(&self, pair: Pair, cpu: Option<u32>) -> Result<Option<bool>> {
         let Some(run) = self.failed else { return Ok(None) };
         let mut gone = None;
         for order in orders(run, &[pair.tail, pair.head]) {
@@ -175,6 +235,17 @@ impl Court<'_> {
         }
         Ok(gone)
     }
+}
+
+/// How likely it is that of so many runs at least so many fail, if each does with this chance.
+fn at_least(n_failed: usize, n: usize, chance: f64) -> f64 {
+    let mut exactly = (1.0 - chance).powi(n as i32);
+    let mut less = 0.0;
+    for failed in 0..n_failed {
+        less += exactly;
+        exactly *= (n - failed) as f64 / (failed + 1) as f64 * chance / (1.0 - chance);
+    }
+    1.0 - less
 }
 
 /// Occurrences of accesses, by two threads in turn, on memory that fits.

@@ -58,7 +58,9 @@ pub(crate) fn sort<T>(candidates: &mut [Candidate<T>]) -> Vec<Rank> {
     };
     candidates.sort_by_key(key);
     for alike in candidates.chunk_by_mut(|one, two| key(one) == key(two)) {
-        causes_first(alike);
+        if !alike[0].is_confirmed() {
+            causes_first(alike);
+        }
     }
     let same = |one: &Candidate<T>, two: &Candidate<T>| {
         key(one) == key(two) && one.score.total_cmp(&two.score).is_eq()

@@ -18,6 +18,25 @@ use raddle_trace::record::{Kind, SIZE, VOLATILE, VPTR};
 use super::stub::slow_access;
 use crate::{freed, history, lane, repeats, shared, tls};
 
+/// Goes on at `$freed` if the address in rdi is in a freed block, and behind if it only lies where
+/// such blocks do; otherwise at `$elsewhere`.
+macro_rules! unless_freed {
+    ($elsewhere:literal, $freed:literal) => {
+        concat!(
+            "mov rcx, rdi\n",
+            "sub rcx, qword ptr [rip + {low}]\n",
+            "cmp rcx, qword ptr [rip + {bytes}]\n",
+            "jae ",
+            $elsewhere,
+            "\nshr rcx, 4\n",
+            "add rcx, qword ptr [rip + {shadow}]\n",
+            "cmp byte ptr [rcx], 0\n",
+            "jne ",
+            $freed,
+        )
+    };
+}
+
 /// The body of an access callback: the address in rdi; `$head` the record's first word
 /// without the address, `$shift` the logarithm of the size.
 macro_rules! access {
@@ -33,29 +52,14 @@ macro_rules! access {
             "2:",
             "cmp byte ptr [rip + {mode}], {watch}",
             "jne 5f",
-            "mov rcx, rdi",
-            "sub rcx, qword ptr [rip + {low}]",
-            "cmp rcx, qword ptr [rip + {bytes}]",
-            "jae 4b",
-            // Among the freed blocks: is this one of them?
-            "shr rcx, 4",
-            "add rcx, qword ptr [rip + {shadow}]",
-            "cmp byte ptr [rcx], 0",
-            "je 4b",
-            "jmp 3f",
+            unless_freed!("4b", "3f"),
+            "jmp 4b",
             "5:",
             // The largest of all modes, behind the one that it was just compared with.
             "ja 9f",
             "cmp byte ptr [rip + {mode}], {trace}",
             "jne 3f",
-            "mov rcx, rdi",
-            "sub rcx, qword ptr [rip + {low}]",
-            "cmp rcx, qword ptr [rip + {bytes}]",
-            "jae 6f",
-            "shr rcx, 4",
-            "add rcx, qword ptr [rip + {shadow}]",
-            "cmp byte ptr [rcx], 0",
-            "jne 3f",
+            unless_freed!("6f", "3f"),
             "6:",
             "mov rax, qword ptr [rip + raddle_tls@GOTTPOFF]",
             "sub qword ptr fs:[rax + {countdown}], 1",
@@ -126,14 +130,7 @@ macro_rules! access {
             "pop r8",
             "jmp 5b",
             "9:",
-            "mov rcx, rdi",
-            "sub rcx, qword ptr [rip + {low}]",
-            "cmp rcx, qword ptr [rip + {bytes}]",
-            "jae 6f",
-            "shr rcx, 4",
-            "add rcx, qword ptr [rip + {shadow}]",
-            "cmp byte ptr [rcx], 0",
-            "jne 3f",
+            unless_freed!("6f", "3f"),
             "6:",
             "mov rax, qword ptr [rip + raddle_tls@GOTTPOFF]",
             "sub qword ptr fs:[rax + {countdown}], 1",

@@ -198,6 +198,7 @@ pub(crate) fn event(kind: Kind, info: u8, operand: u64, pc: u64, more: &[u64]) {
         | Kind::CondSignal
         | Kind::CondBroadcast
         | Kind::SemWait
+        | Kind::SemAsk
         | Kind::SemPost => 1,
         _ => return,
     };
@@ -209,6 +210,7 @@ pub(crate) fn event(kind: Kind, info: u8, operand: u64, pc: u64, more: &[u64]) {
             | Kind::Acquire
             | Kind::Release
             | Kind::CondWait
+            | Kind::SemAsk
     );
     with(|Histories { machine, cells, .. }, _| {
         if kind == Kind::Alloc {

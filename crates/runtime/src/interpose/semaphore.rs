@@ -11,9 +11,6 @@ use crate::real::real;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
 
-/// C's `memory_order_seq_cst`.
-const SEQ_CST: u16 = 5;
-
 export! {
     sem_init => init;
     sem_destroy => destroy;
@@ -90,7 +87,10 @@ extern "C" fn try_wait(semaphore: *mut sem_t) -> c_int {
     let status = real_try(semaphore);
     if status == 0 {
         hook::record(Kind::SemWait, TRIED, semaphore as u64, 0, pc, &[]);
-    } else if let Some(me) = me.filter(|&me| hook::spins(me, pc, semaphore as u64, 0)) {
+        return 0;
+    }
+    hook::record(Kind::SemAsk, 0, semaphore as u64, 0, pc, &[]);
+    if let Some(me) = me.filter(|&me| hook::spins(me, pc, semaphore as u64, 0)) {
         sched::yield_turn(me, pc);
         return super::fail(libc::EAGAIN);
     }
@@ -110,8 +110,8 @@ extern "C" fn value(semaphore: *mut sem_t, value: *mut c_int) -> c_int {
     }
     let status = real!(sem_getvalue(semaphore => *mut sem_t, value => *mut c_int) -> c_int);
     if status == 0 {
+        hook::record(Kind::SemAsk, 0, semaphore as u64, 0, pc, &[]);
         let seen = u64::from(sched::semaphore_value(semaphore as u64));
-        hook::record(Kind::AtomicLoad, 4, semaphore as u64, SEQ_CST, pc, &[seen]);
         if let Some(me) = me.filter(|&me| hook::spins(me, pc, semaphore as u64, seen)) {
             sched::yield_turn(me, pc);
         }

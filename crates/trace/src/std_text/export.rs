@@ -207,6 +207,7 @@ impl<'a, W: Write> Exporter<'a, W> {
             | Op::CondBroadcast { cond: object, .. }
             | Op::FutexWake { futex: object, .. } => self.object(thread, pc, object, "w"),
             Op::BarrierLeave(object)
+            | Op::SemAsk(object)
             | Op::After(object)
             | Op::OncePass(object)
             | Op::CondWake { cond: object, how: Wake::Woken, .. }
