@@ -15,7 +15,7 @@ use raddle_trace::run::Run;
 use raddle_trial::Plan;
 
 use super::again::{self, Again};
-use super::confirm::{Court, Evidence, Forced};
+use super::confirm::{Court, Evidence};
 use super::gather::{gather, in_detail};
 use super::order::{Candidate, Place, Rank, sort};
 use super::sample::{Fail, How, Policy, Sample};
@@ -173,9 +173,9 @@ impl Case<'_> {
             one.times = self.facts().map(time).collect();
         }
         let ranks = sort(&mut ranked);
-        // Confirmed ones, or else the first if it makes runs fail at all.
+        // Confirmed ones, or else the first if others are its effects.
         let n_confirmed = ranked.iter().take_while(|one| one.is_confirmed()).count();
-        let is_likely = ranked.first().is_some_and(|one| one.evidence.forced.n_failed > 0);
+        let is_likely = ranked.first().is_some_and(|one| one.has_effects);
         let causes = ranked.iter().take(n_confirmed.max(usize::from(is_likely)));
         let pairs: BTreeSet<&[Act]> =
             causes.flat_map(|one| one.what.pattern.acts.windows(2)).collect();
@@ -183,7 +183,7 @@ impl Case<'_> {
             let is_part = |pair: &Pair| pairs.contains(&[pair.head, pair.tail][..]);
             one.is_part = one.what.pairs.iter().all(is_part);
         }
-        mark_padded(&mut suspects);
+        mark_padded(&mut suspects, self.chance);
         sort(&mut suspects);
         let mut patterns = self.patterns(first, &ranked, &again)?;
         for (told, rank) in patterns.iter_mut().zip(ranks) {
@@ -372,21 +372,22 @@ impl Case<'_> {
 }
 
 /// Finds couples that say no more than one of their pairs alone.
-fn mark_padded(suspects: &mut [Candidate<Suspect>]) {
+fn mark_padded(suspects: &mut [Candidate<Suspect>], chance: f64) {
     let alone = |one: &&Candidate<Suspect>| one.what.pairs.len() == 1;
-    let alone: BTreeMap<Pair, Forced> =
-        suspects.iter().filter(alone).map(|one| (one.what.pairs[0], one.evidence.forced)).collect();
+    let alone: BTreeMap<Pair, Evidence> =
+        suspects.iter().filter(alone).map(|one| (one.what.pairs[0], one.evidence)).collect();
     for couple in suspects {
         let [one, two] = couple.what.pairs[..] else { continue };
         let [Some(one), Some(two)] = [one, two].map(|pair| alone.get(&pair).copied()) else {
             continue;
         };
-        let fails = couple.evidence.forced.rate();
-        let is_enough = |pair: Forced, rest: Forced| {
-            pair.fails() == Some(true)
-                && pair.rate() >= fails
-                && rest.n() > 0
-                && rest.fails() != Some(true)
+        let both = couple.evidence;
+        let is_enough = |pair: Evidence, rest: Evidence| {
+            let is_as_telling = match both.forced.n() {
+                0 => pair.forced.n() == 0 && pair.gone == Some(true),
+                _ => pair.forced.fails() == Some(true) && pair.forced.rate() >= both.forced.rate(),
+            };
+            is_as_telling && rest.forced.n() > 0 && rest.forced.rate() <= chance
         };
         couple.is_padded = is_enough(one, two) || is_enough(two, one);
     }

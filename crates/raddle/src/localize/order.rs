@@ -27,13 +27,16 @@ pub(crate) struct Candidate<T> {
     pub(crate) is_padded: bool,
     /// When it was complete, in each run that has it; empty if no run failed for it.
     pub(crate) times: Vec<Option<u64>>,
+    /// Others are its effects.
+    pub(crate) has_effects: bool,
 }
 
 impl<T> Candidate<T> {
     /// Before runs were executed.
     pub(crate) fn new(what: T, spot: Spot, score: f64) -> Self {
         let evidence = Evidence::default();
-        Self { what, spot, score, evidence, is_part: false, is_padded: false, times: Vec::new() }
+        let (is_part, is_padded, times, has_effects) = Default::default();
+        Self { what, spot, score, evidence, is_part, is_padded, times, has_effects }
     }
 
     /// Whether executions show that it is a cause.
@@ -76,10 +79,14 @@ pub(crate) fn sort<T>(candidates: &mut [Candidate<T>]) -> Vec<Rank> {
 /// Brings suspects that are alike behind those that lead to them; the others stay as they are.
 fn causes_first<T>(alike: &mut [Candidate<T>]) {
     for at in 0..alike.len() {
+        let leads = |to: &Candidate<T>| leads_to(&alike[at].times, &to.times);
+        alike[at].has_effects = alike.iter().any(leads);
+    }
+    for at in 0..alike.len() {
         let rest = &mut alike[at..];
-        let leads =
+        let is_led =
             |one: &Candidate<T>| rest.iter().any(|other| leads_to(&other.times, &one.times));
-        let first = rest.iter().position(|one| !leads(one)).unwrap_or(0);
+        let first = rest.iter().position(|one| !is_led(one)).unwrap_or(0);
         rest[..=first].rotate_right(1);
     }
 }
@@ -109,15 +116,19 @@ pub(crate) struct Rank {
 /// Runs fail with it, if not most of them then far more than by chance.
 const CONFIRMED: u8 = 0;
 /// Nothing is known, or as much for it as against it.
-const UNKNOWN: u8 = 1;
+const UNKNOWN: u8 = 2;
 
 /// What executions say: the less the better.
 const fn weight(evidence: Evidence) -> u8 {
+    let is_possible = evidence.forced.n() > 0;
     match (evidence.forced.fails(), evidence.gone) {
         (Some(true), Some(true) | None) => CONFIRMED,
-        (Some(true), Some(false)) | (None, _) => UNKNOWN,
-        (Some(false), Some(true) | None) => 2,
-        (Some(false), Some(false)) => 3,
+        // There are other ways to fail as well.
+        (Some(true), Some(false)) => 1,
+        (None, Some(false)) if !is_possible => 3,
+        (None, _) => UNKNOWN,
+        (Some(false), Some(true) | None) => 3,
+        (Some(false), Some(false)) => 4,
     }
 }
 
