@@ -57,7 +57,7 @@ pub(crate) fn sort<T>(candidates: &mut [Candidate<T>]) -> Vec<Rank> {
         let code = (weight > CONFIRMED).then_some((foreign, unusual));
         let is_weak = one.score < best / 2.0;
         let is_apart = weight > CONFIRMED && !one.is_part;
-        (code.unwrap_or_default(), fixed, lock, weight, one.is_padded, is_apart, is_weak, elsewhere)
+        (code.unwrap_or_default(), fixed, lock, elsewhere, weight, one.is_padded, is_apart, is_weak)
     };
     candidates.sort_by_key(key);
     for alike in candidates.chunk_by_mut(|one, two| key(one) == key(two)) {
