@@ -7,6 +7,10 @@
 //! a lock: whoever looks at lock sets afterwards leaves it out. A word that is still held
 //! when the trace ends is no lock either: it is a claim («only the first one does this»).
 //!
+//! Who finds a lock taken often waits for it, and then takes it, in code that is not instrumented, as
+//! that of Rust's standard library. A thread that waited for such a word and then goes on with
+//! something else has it; and whoever releases one that nobody was seen to take has taken it unseen.
+//!
 //! Misses ticket locks, reader-writer locks that count, and locks whose free state is not 0.
 
 use raddle_trace::event::{Atomic, AtomicAction};
@@ -60,6 +64,7 @@ impl LockWords {
                 word.n_cycles += 1;
                 Meaning::Release
             }
+            (_, 0, None) if rmw && word.n_cycles > 0 => Meaning::Nothing,
             (_, 0, _) | (0, _, _) => {
                 word.no_lock = true;
                 Meaning::Nothing
@@ -68,6 +73,18 @@ impl LockWords {
                 word.no_lock |= !rmw || after < before;
                 Meaning::Nothing
             }
+        }
+    }
+
+    /// A thread has waited for a word and goes on: whether it has taken it as a lock.
+    pub fn awaited(&mut self, thread: ThreadId, addr: Addr) -> bool {
+        let is_free = |word: &&mut Word| !word.no_lock && word.n_cycles > 0 && word.owner.is_none();
+        match self.words.get_mut(&addr).filter(is_free) {
+            Some(word) => {
+                word.owner = Some(thread);
+                true
+            }
+            None => false,
         }
     }
 
@@ -125,6 +142,21 @@ mod tests {
             ],
             true,
         );
+    }
+
+    #[test]
+    fn a_lock_that_is_taken_unseen_is_one() {
+        check(&[(1, Swap, 0, 1), (1, Update, 2, 0), (2, Update, 2, 0), (3, Swap, 0, 1)], false);
+        check(&[(1, Swap, 0, 1), (1, Update, 2, 0), (2, Update, 2, 0)], true);
+        let mut words = LockWords::default();
+        assert!(!words.awaited(ThreadId(2), X));
+        for (action, before, after) in [(Swap, 0, 1), (Update, 2, 0)] {
+            let atomic = Atomic { addr: X, bytes: 4, action, order: 5, before, after };
+            words.push(ThreadId(1), &atomic);
+        }
+        assert!(words.awaited(ThreadId(2), X));
+        let atomic = Atomic { addr: X, bytes: 4, action: Update, order: 5, before: 2, after: 0 };
+        assert_eq!(words.push(ThreadId(2), &atomic), Meaning::Release);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Locks that are taken and released.
 
+use raddle_trace::event::Op;
 use raddle_trace::id::{Addr, Pc, ThreadId};
 use rustc_hash::FxHashMap;
 
@@ -36,6 +37,24 @@ impl Scan<'_> {
             }
         }
         self.sync(here.thread, What::Acquire { lock: lock.lock, shared: lock.shared });
+    }
+
+    /// A thread that has waited for a lock in code that is not instrumented has it, unless it waits
+    /// again.
+    pub(super) fn settle(&mut self, here: Here, op: &Op) {
+        let is_own = |(thread, _): &(ThreadId, Addr)| *thread == here.thread;
+        if matches!(op, Op::Step) {
+            return;
+        }
+        let Some(at) = self.awaiting.iter().position(is_own) else { return };
+        let (thread, lock) = self.awaiting.swap_remove(at);
+        let waits_again = matches!(*op, Op::FutexWait { futex, .. } if futex == lock);
+        if !waits_again && self.model.words.awaited(thread, lock) {
+            // Where it found the lock taken.
+            let tried = self.threads[thread.0 as usize].load.filter(|(_, addr, _)| *addr == lock);
+            let pc = tried.map_or(here.pc, |(pc, ..)| pc);
+            self.acquire(Here { pc, ..here }, Held { lock, shared: false });
+        }
     }
 
     pub(super) fn release(&mut self, thread: ThreadId, lock: Held) {

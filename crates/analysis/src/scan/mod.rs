@@ -40,6 +40,8 @@ pub struct Scan<'a> {
     running: Option<(ThreadId, u64)>,
     tellings: Tellings,
     nestings: Nestings,
+    /// Who has waited for what looks like a lock.
+    awaiting: Vec<(ThreadId, Addr)>,
     /// Waits and wake-ups that are known.
     seen: FxHashSet<(Pc, Addr, Deed)>,
     seq: u64,
@@ -67,6 +69,7 @@ impl<'a> Scan<'a> {
             running: None,
             tellings: Tellings::default(),
             nestings: Nestings::default(),
+            awaiting: Vec::new(),
             seen: FxHashSet::default(),
             seq: 0,
         }
@@ -114,6 +117,9 @@ impl<'a> Scan<'a> {
             self.begin(thread);
         }
         self.model.n_events += 1;
+        if !self.awaiting.is_empty() {
+            self.settle(here, &op);
+        }
         match op {
             Op::Read(access) => self.access(here, Deed::Read, &access, granule),
             Op::Write(access) => self.access(here, Deed::Write, &access, granule),
@@ -164,11 +170,10 @@ impl<'a> Scan<'a> {
                 self.signal(thread, cond);
             }
             Op::FutexWait { futex, .. } => self.waits(here, Deed::Wait, futex),
-            Op::FutexWoken { futex, how: Wake::Woken, by }
-                if !self.model.words.looks_like_lock(futex) =>
-            {
-                self.woken(thread, futex, by);
+            Op::FutexWoken { futex, .. } if self.model.words.looks_like_lock(futex) => {
+                self.awaiting.push((thread, futex));
             }
+            Op::FutexWoken { futex, how: Wake::Woken, by } => self.woken(thread, futex, by),
             Op::FutexWake { futex, .. } => {
                 self.waits(here, Deed::Signal, futex);
                 self.signal(thread, futex);
