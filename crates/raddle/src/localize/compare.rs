@@ -30,6 +30,8 @@ use crate::hunt::team::Team;
 const CHECKED: usize = 12;
 const LOOKED_AT: usize = 36;
 const BATCH: usize = 4;
+/// What is in so many times the share of failing runs as of passing ones tells them apart.
+const TELLING: f64 = 2.0;
 /// Passing runs that suspects are forced on.
 const FORCED: usize = 2;
 /// Patterns that are named for programs: beyond, nobody looks.
@@ -160,17 +162,18 @@ impl Case<'_> {
             check(team, &mut ranked, |one, cpu| court.pattern(&one.pattern, cpu))?;
             check(team, &mut suspects, |one, cpu| court.suspect(one, cpu))?;
         }
-        for one in ranked.iter_mut().filter(|one| one.evidence.forced.n_failed > 0) {
-            let time = |facts| Some(fact(facts, &one.what.pattern)?.points.last()?.seq);
-            one.times = self.facts().map(time).collect();
+        for one in &mut ranked {
+            let Ranked { pattern, .. } = &one.what;
+            let time = |facts: &Facts| Some(fact(facts, pattern)?.points.last()?.seq);
+            self.tell_times(&mut one.times, &mut one.is_telling, one.evidence, time);
         }
-        for one in suspects.iter_mut().filter(|one| one.evidence.forced.n_failed > 0) {
+        for one in &mut suspects {
             let time = |facts: &Facts| {
-                let pairs =
-                    one.what.pairs.iter().map(|pair| Some(facts.pair(*pair)?.first()[1].seq));
-                pairs.collect::<Option<Vec<_>>>()?.into_iter().max()
+                let pairs = one.what.pairs.iter();
+                let times = pairs.map(|pair| Some(facts.pair(*pair)?.first()[1].seq));
+                times.collect::<Option<Vec<_>>>()?.into_iter().max()
             };
-            one.times = self.facts().map(time).collect();
+            self.tell_times(&mut one.times, &mut one.is_telling, one.evidence, time);
         }
         let ranks = sort(&mut ranked);
         // Confirmed ones, or else the first if others are its effects.
@@ -196,6 +199,25 @@ impl Case<'_> {
             patterns,
             pairs: self.pairs(first, shown.as_ref(), &suspects, &again)?,
         })
+    }
+
+    /// Notes when a suspect was complete in each run, if runs fail with it.
+    fn tell_times(
+        &self,
+        times: &mut Vec<Option<u64>>,
+        is_telling: &mut bool,
+        evidence: Evidence,
+        time: impl Fn(&Facts) -> Option<u64>,
+    ) {
+        if evidence.forced.n_failed == 0 {
+            return;
+        }
+        *times = self.facts().map(time).collect();
+        let share = |times: &[Option<u64>]| {
+            times.iter().flatten().count() as f64 / times.len().max(1) as f64
+        };
+        let (failed, passed) = times.split_at(self.failed.len());
+        *is_telling = share(failed) >= TELLING * share(passed);
     }
 
     /// What all runs tell.

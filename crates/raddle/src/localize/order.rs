@@ -27,6 +27,8 @@ pub(crate) struct Candidate<T> {
     pub(crate) is_padded: bool,
     /// When it was complete, in each run that has it; empty if no run failed for it.
     pub(crate) times: Vec<Option<u64>>,
+    /// It is in far more of the failing than of the passing runs.
+    pub(crate) is_telling: bool,
     /// Others are its effects.
     pub(crate) has_effects: bool,
 }
@@ -35,8 +37,9 @@ impl<T> Candidate<T> {
     /// Before runs were executed.
     pub(crate) fn new(what: T, spot: Spot, score: f64) -> Self {
         let evidence = Evidence::default();
-        let (is_part, is_padded, times, has_effects) = Default::default();
-        Self { what, spot, score, evidence, is_part, is_padded, times, has_effects }
+        let (is_part, is_padded, times) = Default::default();
+        let (is_telling, has_effects) = Default::default();
+        Self { what, spot, score, evidence, is_part, is_padded, times, is_telling, has_effects }
     }
 
     /// Whether executions show that it is a cause.
@@ -50,17 +53,17 @@ impl<T> Candidate<T> {
 pub(crate) fn sort<T>(candidates: &mut [Candidate<T>]) -> Vec<Rank> {
     let open = candidates.iter().filter(|one| weight(one.evidence) <= UNKNOWN);
     let best = open.map(|one| one.score).fold(0.0, f64::max);
-    let key = |one: &Candidate<T>| {
+    let class = |one: &Candidate<T>| {
         let weight = weight(one.evidence);
         let Spot { foreign, unusual, fixed, lock, elsewhere } = one.spot;
         // A confirmed cause may be anywhere in the code.
         let code = (weight > CONFIRMED).then_some((foreign, unusual));
-        let is_weak = one.score < best / 2.0;
         let is_apart = weight > CONFIRMED && !one.is_part;
-        (code.unwrap_or_default(), fixed, lock, elsewhere, weight, one.is_padded, is_apart, is_weak)
+        (code.unwrap_or_default(), fixed, lock, elsewhere, weight, one.is_padded, is_apart)
     };
+    let key = |one: &Candidate<T>| (class(one), one.score < best / 2.0);
     candidates.sort_by_key(key);
-    for alike in candidates.chunk_by_mut(|one, two| key(one) == key(two)) {
+    for alike in candidates.chunk_by_mut(|one, two| class(one) == class(two)) {
         if !alike[0].is_confirmed() {
             causes_first(alike);
         }
@@ -79,29 +82,31 @@ pub(crate) fn sort<T>(candidates: &mut [Candidate<T>]) -> Vec<Rank> {
 /// Brings suspects that are alike behind those that lead to them; the others stay as they are.
 fn causes_first<T>(alike: &mut [Candidate<T>]) {
     for at in 0..alike.len() {
-        let leads = |to: &Candidate<T>| leads_to(&alike[at].times, &to.times);
+        let leads = |to: &Candidate<T>| leads_to(&alike[at], to);
         alike[at].has_effects = alike.iter().any(leads);
     }
     for at in 0..alike.len() {
         let rest = &mut alike[at..];
-        let is_led =
-            |one: &Candidate<T>| rest.iter().any(|other| leads_to(&other.times, &one.times));
+        let is_led = |one: &Candidate<T>| rest.iter().any(|other| leads_to(other, one));
         let first = rest.iter().position(|one| !is_led(one)).unwrap_or(0);
         rest[..=first].rotate_right(1);
     }
 }
 
-/// Whether one comes about before another in every run that has the other, and also in runs that
-/// have not: then the other is an effect.
-fn leads_to(one: &[Option<u64>], other: &[Option<u64>]) -> bool {
-    let runs = || one.iter().zip(other);
+/// Whether one tells failing from passing runs, and comes about before another in every run that has
+/// the other, and also in runs that have not: then the other is an effect.
+fn leads_to<T>(one: &Candidate<T>, other: &Candidate<T>) -> bool {
+    let runs = || one.times.iter().zip(&other.times);
     let comes_before = |(one, other): (&Option<u64>, &Option<u64>)| match (one, other) {
         (_, None) => true,
         (Some(one), Some(other)) => one <= other,
         (None, Some(_)) => false,
     };
     let is_alone = |(one, other): (&Option<u64>, &Option<u64>)| one.is_some() && other.is_none();
-    other.iter().any(Option::is_some) && runs().all(comes_before) && runs().any(is_alone)
+    one.is_telling
+        && other.times.iter().any(Option::is_some)
+        && runs().all(comes_before)
+        && runs().any(is_alone)
 }
 
 /// The place of a suspect among all.
