@@ -10,7 +10,7 @@ use raddle_analysis::accesses::Unit;
 use raddle_analysis::anomaly::{Anomaly, AnomalyKind};
 use raddle_analysis::observed::{Observed, Seen, Sites};
 use raddle_analysis::sharing::GRANULE_BITS;
-use raddle_analysis::witness::Deed;
+use raddle_analysis::witness::{Deed, Witness};
 use raddle_report::symbols::name::Namer;
 use raddle_trace::control::Policy;
 use raddle_trace::event::Op;
@@ -135,8 +135,13 @@ fn of_fault(
         let source = hit.source.map_or((1, 90), |source| {
             let anomaly = &campaign.bases[source.base].anomalies[source.anomaly];
             let events = &anomaly.ways[source.way];
-            let near = events.iter().any(|event| last.contains(&(event.addr.0 >> GRANULE_BITS)));
-            let far = u32::from(!near && !is_deadlock);
+            let is_near = |event: &Witness| last.contains(&(event.addr.0 >> GRANULE_BITS));
+            // Variables that belong together are both looked at before they are found to differ.
+            let near = match anomaly.kind {
+                AnomalyKind::MultiVariable => events.iter().all(is_near),
+                _ => events.iter().any(is_near),
+            };
+            let far = u32::from(!(near && source.followed) && !is_deadlock);
             (far, telling(campaign, namer, source, is_deadlock))
         });
         (source, switches(hit))
@@ -376,16 +381,18 @@ fn telling(campaign: &Campaign<'_>, namer: &Namer, source: Source, is_deadlock: 
         (AnomalyKind::Atomicity | AnomalyKind::MultiVariable, Unit::Thread) => 30,
     };
     let foreign = events.iter().any(|event| namer.site(event.pc).own_frame().is_none());
-    let doubts = [(foreign, 15), (!source.alone, 9), (!source.followed, 50)];
+    // Counts of references are near to whatever is referred to.
+    let is_atomic = |event: &Witness| event.deed.is_atomic();
+    let is_count = anomaly.kind == AnomalyKind::MultiVariable
+        && events.iter().any(is_atomic)
+        && !events.iter().all(is_atomic);
+    let doubts = [(foreign, 15), (!source.alone, 9), (!source.followed, 50), (is_count, 1)];
     own + doubts.iter().map(|&(doubt, weight)| if doubt { weight } else { 0 }).sum::<u32>()
 }
 
 /// Whether an anomaly is about synchronization objects.
 fn is_sync(anomaly: &Anomaly, way: usize) -> bool {
-    use Deed::{Acquire, Destroy, Init, Signal, Wait};
-    anomaly.ways[way]
-        .iter()
-        .any(|event| matches!(event.deed, Acquire | Destroy | Init | Signal | Wait))
+    anomaly.ways[way].iter().any(|event| event.deed.is_of_object())
 }
 
 /// Whether an anomaly is about the end of something.
