@@ -141,7 +141,7 @@ fn of_fault(
                 AnomalyKind::MultiVariable => events.iter().all(is_near),
                 _ => events.iter().any(is_near),
             };
-            let far = u32::from(!(near && source.followed) && !is_deadlock);
+            let far = u32::from(!(is_deadlock || near && source.followed));
             (far, telling(campaign, namer, source, is_deadlock))
         });
         (source, switches(hit))

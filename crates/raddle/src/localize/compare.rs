@@ -1,28 +1,24 @@
 //! Failing runs against passing ones: what is to blame, in its order.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use raddle_analysis::localize::facts::{Act, Facts, Pair, Pattern, PatternFact, Point};
+use raddle_analysis::localize::facts::{Act, Facts, Pair, Pattern, PatternFact};
 use raddle_analysis::localize::procedures::{Suspect, often, suspects};
 use raddle_analysis::localize::rank::{Example, Formula, Ranked, rank};
 use raddle_analysis::localize::runs::Runs;
-use raddle_report::symbols::name::Namer;
-use raddle_trace::id::{Pc, Site};
-use raddle_trace::run::Run;
 use raddle_trial::Plan;
 
-use super::again::{self, Again};
+use super::again::Again;
 use super::confirm::{Court, Evidence};
-use super::gather::{gather, in_detail};
-use super::order::{Candidate, Place, Rank, sort};
+use super::effects::Course;
+use super::gather::gather;
+use super::order::{Candidate, Place, sort};
 use super::sample::{Fail, How, Policy, Sample};
-use super::tell::{Group, PairTold, PatternTold};
+use super::tell::Group;
 use super::{plan, settings};
 use crate::args::{FormulaName, LocalizeArgs};
-use crate::hunt::finding::{self, Access, Unnamed};
 use crate::hunt::team::Team;
 
 /// Suspects that are to be forced on passing runs, the most that are looked at for it, and how many
@@ -30,8 +26,6 @@ use crate::hunt::team::Team;
 const CHECKED: usize = 12;
 const LOOKED_AT: usize = 36;
 const BATCH: usize = 4;
-/// What is in so many times the share of failing runs as of passing ones tells them apart.
-const TELLING: f64 = 2.0;
 /// Passing runs that suspects are forced on.
 const FORCED: usize = 2;
 /// Patterns that are named for programs: beyond, nobody looks.
@@ -122,13 +116,13 @@ fn formula(name: FormulaName) -> Formula {
 }
 
 /// Runs that fail in the same way, and those that pass.
-struct Case<'a> {
-    /// The share of all runs that fail like this.
+pub(crate) struct Case<'a> {
+    /// The share of all runs that fail like this by chance.
     chance: f64,
-    args: &'a LocalizeArgs,
-    team: Option<&'a Team>,
-    failed: &'a [&'a Sample],
-    passed: &'a [Sample],
+    pub(crate) args: &'a LocalizeArgs,
+    pub(crate) team: Option<&'a Team>,
+    pub(crate) failed: &'a [&'a Sample],
+    pub(crate) passed: &'a [Sample],
 }
 
 impl Case<'_> {
@@ -162,18 +156,17 @@ impl Case<'_> {
             check(team, &mut ranked, |one, cpu| court.pattern(&one.pattern, cpu))?;
             check(team, &mut suspects, |one, cpu| court.suspect(one, cpu))?;
         }
-        for one in &mut ranked {
-            let Ranked { pattern, .. } = &one.what;
-            let time = |facts: &Facts| Some(fact(facts, pattern)?.points.last()?.seq);
-            self.tell_times(&mut one.times, &mut one.is_telling, one.evidence, time);
+        for one in ranked.iter_mut().filter(|one| one.evidence.forced.n_failed > 0) {
+            let time = |facts: &Facts| Some(fact(facts, &one.what.pattern)?.points.last()?.seq);
+            one.course = Some(self.course(time));
         }
-        for one in &mut suspects {
+        for one in suspects.iter_mut().filter(|one| one.evidence.forced.n_failed > 0) {
             let time = |facts: &Facts| {
                 let pairs = one.what.pairs.iter();
                 let times = pairs.map(|pair| Some(facts.pair(*pair)?.first()[1].seq));
                 times.collect::<Option<Vec<_>>>()?.into_iter().max()
             };
-            self.tell_times(&mut one.times, &mut one.is_telling, one.evidence, time);
+            one.course = Some(self.course(time));
         }
         let ranks = sort(&mut ranked);
         // Confirmed ones, or else the first if others are its effects.
@@ -201,29 +194,11 @@ impl Case<'_> {
         })
     }
 
-    /// Notes when a suspect was complete in each run, if runs fail with it.
-    fn tell_times(
-        &self,
-        times: &mut Vec<Option<u64>>,
-        is_telling: &mut bool,
-        evidence: Evidence,
-        time: impl Fn(&Facts) -> Option<u64>,
-    ) {
-        if evidence.forced.n_failed == 0 {
-            return;
-        }
-        *times = self.facts().map(time).collect();
-        let share = |times: &[Option<u64>]| {
-            times.iter().flatten().count() as f64 / times.len().max(1) as f64
-        };
-        let (failed, passed) = times.split_at(self.failed.len());
-        *is_telling = share(failed) >= TELLING * share(passed);
-    }
-
-    /// What all runs tell.
-    fn facts(&self) -> impl Iterator<Item = &Facts> {
-        let failed = self.failed.iter().map(|sample| &sample.facts);
-        failed.chain(self.passed.iter().map(|sample| &sample.facts))
+    /// When something came about, in each run.
+    fn course(&self, time: impl Fn(&Facts) -> Option<u64>) -> Course {
+        let failed = self.failed.iter().map(|sample| time(&sample.facts)).collect();
+        let passed = self.passed.iter().map(|sample| time(&sample.facts)).collect();
+        Course { failed, passed }
     }
 
     /// Patterns, the most suspect first; among equals, what could most be otherwise, triples before
@@ -256,73 +231,6 @@ impl Case<'_> {
         Candidate::new(what, place.of(&acts), score)
     }
 
-    fn patterns(
-        &self,
-        first: &Sample,
-        ranked: &[Candidate<Ranked>],
-        again: &dyn Fn(&Sample) -> Result<Option<Again>>,
-    ) -> Result<Vec<PatternTold>> {
-        // By the run that they are shown from.
-        let mut by_run: BTreeMap<Example, Vec<usize>> = BTreeMap::new();
-        let own = self.failed.iter().position(|sample| sample.how.seed == first.how.seed);
-        for (at, Candidate { what: one, .. }) in ranked.iter().enumerate() {
-            let has = |run: &usize| fact(&self.failed[*run].facts, &one.pattern).is_some();
-            let run = match one.example {
-                Example::Failed(_) => own.filter(has).map_or(one.example, Example::Failed),
-                Example::Passed(_) => one.example,
-            };
-            by_run.entry(run).or_default().push(at);
-        }
-        let mut told: Vec<Option<PatternTold>> = ranked.iter().map(|_| None).collect();
-        for (run, members) in by_run {
-            let sample = &*match run {
-                Example::Failed(number) => Cow::Borrowed(self.failed[number]),
-                Example::Passed(number) => self.detailed(&self.passed[number])?,
-            };
-            let points: Vec<Vec<Point>> =
-                members.iter().map(|&at| points(&sample.facts, &ranked[at].what, run)).collect();
-            let groups: Vec<Vec<Unnamed>> = members
-                .iter()
-                .zip(&points)
-                .map(|(&at, points)| unnamed(&sample.run, &ranked[at].what.pattern.acts, points))
-                .collect();
-            let trace = again(sample)?;
-            let named = named(&sample.run, trace.as_ref(), &groups);
-            let namer = Namer::new(&sample.run);
-            for (at, accesses) in members.into_iter().zip(named) {
-                let stack = |sites: &Vec<Site>| -> Vec<String> {
-                    sites.iter().map(|&site| site_name(&namer, &sample.run, site)).collect()
-                };
-                let Candidate { what: one, evidence, .. } = &ranked[at];
-                let stacks = fact(&sample.facts, &one.pattern).map(|fact| &fact.stacks[..]);
-                told[at] = Some(PatternTold {
-                    rank: Rank { rank: at + 1, n_ties: 1 },
-                    score: one.score,
-                    name: one.pattern.name(),
-                    accesses,
-                    stacks: stacks.unwrap_or_default().iter().map(stack).collect(),
-                    counts: one.counts,
-                    evidence: *evidence,
-                });
-            }
-        }
-        Ok(told.into_iter().flatten().collect())
-    }
-
-    /// A passing run in every detail; as it is, where that does not work.
-    fn detailed<'s>(&self, sample: &'s Sample) -> Result<Cow<'s, Sample>> {
-        if let Some(team) = self.team
-            && !sample.facts.is_exact
-        {
-            let plan = sample.how.plan(&plan(self.args));
-            let (_, told) = in_detail(team, sample.how.clone(), &plan, settings(self.args))?;
-            if let Some(told) = told.filter(|told| told.failure == sample.failure) {
-                return Ok(Cow::Owned(told));
-            }
-        }
-        Ok(Cow::Borrowed(sample))
-    }
-
     /// When a pattern is complete for the first time: causes come before effects.
     fn occurrence(&self, first: &Sample, ranked: &Ranked) -> Option<u64> {
         let found = match (fact(&first.facts, &ranked.pattern), ranked.example) {
@@ -332,64 +240,6 @@ impl Case<'_> {
             (None, Example::Passed(_)) => return None,
         };
         found.points.last().map(|point| point.seq)
-    }
-
-    fn pairs(
-        &self,
-        first: &Sample,
-        shown: Option<&Again>,
-        suspects: &[Candidate<Suspect>],
-        again: &dyn Fn(&Sample) -> Result<Option<Again>>,
-    ) -> Result<Vec<PairTold>> {
-        let mut told: Vec<Option<PairTold>> = suspects.iter().map(|_| None).collect();
-        let mut by_run: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
-        for (at, suspect) in suspects.iter().enumerate() {
-            by_run.entry(suspect.what.passing).or_default().push(at);
-        }
-        for (passing, members) in by_run {
-            let sample = &*match passing {
-                None => Cow::Borrowed(first),
-                Some(number) => self.detailed(&self.passed[number])?,
-            };
-            let trace = if passing.is_some() { again(sample)? } else { None };
-            let trace = if passing.is_none() { shown } else { trace.as_ref() };
-            let groups: Vec<Vec<Unnamed>> = members
-                .iter()
-                .map(|&at| {
-                    let suspect = &suspects[at].what;
-                    let pairs = suspect.pairs.iter().zip(&suspect.points);
-                    pairs
-                        .flat_map(|(pair, points)| {
-                            let mut points = points.clone();
-                            // The points of a missing pair are from the other way round.
-                            if passing.is_some() {
-                                let known = sample.facts.pair(pair.reversed());
-                                points = known.map_or(points, |fact| fact.first().clone());
-                                points.reverse();
-                            }
-                            unnamed(&sample.run, &[pair.head, pair.tail], &points)
-                        })
-                        .collect()
-                })
-                .collect();
-            for (at, accesses) in members.into_iter().zip(named(&sample.run, trace, &groups)) {
-                let mut accesses = accesses.into_iter();
-                let mut pairs = Vec::new();
-                while let (Some(head), Some(tail)) = (accesses.next(), accesses.next()) {
-                    pairs.push([head, tail]);
-                }
-                let Candidate { what, score, evidence, .. } = &suspects[at];
-                told[at] = Some(PairTold {
-                    rank: at + 1,
-                    procedure: what.procedure,
-                    pairs,
-                    counts: what.counts,
-                    score: *score,
-                    evidence: *evidence,
-                });
-            }
-        }
-        Ok(told.into_iter().flatten().collect())
     }
 }
 
@@ -436,43 +286,7 @@ fn check<T: Sync>(
 }
 
 /// What a run tells of a pattern.
-fn fact<'a>(facts: &'a Facts, pattern: &Pattern) -> Option<&'a PatternFact> {
+pub(crate) fn fact<'a>(facts: &'a Facts, pattern: &Pattern) -> Option<&'a PatternFact> {
     let at = facts.patterns.binary_search_by(|fact| fact.pattern.cmp(pattern)).ok()?;
     Some(&facts.patterns[at])
-}
-
-/// Where in a run a pattern is; the other way round in a passing one.
-fn points(facts: &Facts, ranked: &Ranked, example: Example) -> Vec<Point> {
-    let acts = &ranked.pattern.acts;
-    let points = match example {
-        Example::Failed(_) => fact(facts, &ranked.pattern).map(|fact| fact.points.clone()),
-        Example::Passed(_) => {
-            let pair = Pair { head: acts[1], tail: acts[0] };
-            facts.pair(pair).map(|fact| {
-                let [head, tail] = fact.first().clone();
-                vec![tail, head]
-            })
-        }
-    };
-    points.unwrap_or_default()
-}
-
-fn unnamed(run: &Run, acts: &[Act], points: &[Point]) -> Vec<Unnamed> {
-    acts.iter()
-        .zip(points)
-        .map(|(act, point)| {
-            finding::of_point(*act, again::pc(run, act.site).unwrap_or(Pc(0)), point)
-        })
-        .collect()
-}
-
-fn named(run: &Run, again: Option<&Again>, groups: &[Vec<Unnamed>]) -> Vec<Vec<Access>> {
-    match again {
-        Some(again) => finding::all_named(&again.trace, groups),
-        None => finding::named_without(run, groups),
-    }
-}
-
-fn site_name(namer: &Namer, run: &Run, site: Site) -> String {
-    again::pc(run, site).map_or_else(|| site.to_string(), |pc| namer.own_site(pc, None))
 }

@@ -295,3 +295,23 @@ fn either(one: Option<bool>, two: Option<bool>) -> Option<bool> {
         (None, None) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chance_is_that_of_coins() {
+        for (n_failed, n, wanted) in [(0, 4, 1.0), (1, 1, 0.5), (1, 2, 0.75), (4, 4, 0.0625)] {
+            assert!((at_least(n_failed, n, 0.5) - wanted).abs() < 1e-9, "{n_failed} of {n}");
+        }
+    }
+
+    #[test]
+    fn few_failures_of_what_fails_often_tell_nothing() {
+        let forced = |n_failed, n_passed| Forced { n_failed, n_passed, is_telling: false };
+        assert!(forced(2, 0).is_beyond(0.1) && !forced(2, 0).is_beyond(0.5));
+        assert!(forced(2, 14).is_beyond(0.01) && !forced(2, 14).is_beyond(0.1));
+        assert!(!forced(0, 16).is_beyond(0.01));
+    }
+}

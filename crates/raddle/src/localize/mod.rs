@@ -4,10 +4,12 @@ mod again;
 mod campaign;
 mod compare;
 mod confirm;
+mod effects;
 mod gather;
 mod laps;
 mod order;
 mod sample;
+mod show;
 mod tell;
 mod woven;
 

@@ -11,6 +11,7 @@ use raddle_trace::run::Run;
 
 use super::again::{self, Again};
 use super::confirm::Evidence;
+use super::effects::{Course, causes_first};
 use super::sample::Sample;
 
 /// A suspect, with all that decides where it is told.
@@ -25,10 +26,8 @@ pub(crate) struct Candidate<T> {
     pub(crate) is_part: bool,
     /// A part of it makes runs fail as often, and the rest does not.
     pub(crate) is_padded: bool,
-    /// When it was complete, in each run that has it; empty if no run failed for it.
-    pub(crate) times: Vec<Option<u64>>,
-    /// It is in far more of the failing than of the passing runs.
-    pub(crate) is_telling: bool,
+    /// When it came about; none if no run failed for it.
+    pub(crate) course: Option<Course>,
     /// Others are its effects.
     pub(crate) has_effects: bool,
 }
@@ -37,9 +36,8 @@ impl<T> Candidate<T> {
     /// Before runs were executed.
     pub(crate) fn new(what: T, spot: Spot, score: f64) -> Self {
         let evidence = Evidence::default();
-        let (is_part, is_padded, times) = Default::default();
-        let (is_telling, has_effects) = Default::default();
-        Self { what, spot, score, evidence, is_part, is_padded, times, is_telling, has_effects }
+        let (course, is_part, is_padded, has_effects) = Default::default();
+        Self { what, spot, score, evidence, is_part, is_padded, course, has_effects }
     }
 
     /// Whether executions show that it is a cause.
@@ -77,36 +75,6 @@ pub(crate) fn sort<T>(candidates: &mut [Candidate<T>]) -> Vec<Rank> {
         ranks.extend(equals.iter().map(|_| Rank { rank, n_ties }));
     }
     ranks
-}
-
-/// Brings suspects that are alike behind those that lead to them; the others stay as they are.
-fn causes_first<T>(alike: &mut [Candidate<T>]) {
-    for at in 0..alike.len() {
-        let leads = |to: &Candidate<T>| leads_to(&alike[at], to);
-        alike[at].has_effects = alike.iter().any(leads);
-    }
-    for at in 0..alike.len() {
-        let rest = &mut alike[at..];
-        let is_led = |one: &Candidate<T>| rest.iter().any(|other| leads_to(other, one));
-        let first = rest.iter().position(|one| !is_led(one)).unwrap_or(0);
-        rest[..=first].rotate_right(1);
-    }
-}
-
-/// Whether one tells failing from passing runs, and comes about before another in every run that has
-/// the other, and also in runs that have not: then the other is an effect.
-fn leads_to<T>(one: &Candidate<T>, other: &Candidate<T>) -> bool {
-    let runs = || one.times.iter().zip(&other.times);
-    let comes_before = |(one, other): (&Option<u64>, &Option<u64>)| match (one, other) {
-        (_, None) => true,
-        (Some(one), Some(other)) => one <= other,
-        (None, Some(_)) => false,
-    };
-    let is_alone = |(one, other): (&Option<u64>, &Option<u64>)| one.is_some() && other.is_none();
-    one.is_telling
-        && other.times.iter().any(Option::is_some)
-        && runs().all(comes_before)
-        && runs().any(is_alone)
 }
 
 /// The place of a suspect among all.
@@ -245,6 +213,15 @@ mod tests {
             &[("one", 1.0, 0, 0), ("two", 1.0, 0, 0), ("three", 0.9, 0, 0)],
             &[("one", 1), ("two", 1), ("three", 3)],
         );
+    }
+
+    #[test]
+    fn a_lock_is_to_be_used_between_its_beginning_and_its_end() {
+        let act = |deed| Act { site: Site(0), deed };
+        let is_due = |head, tail| super::is_due(act(head), act(tail));
+        assert!(is_due(Deed::Init, Deed::Acquire) && is_due(Deed::Release, Deed::Destroy));
+        assert!(!is_due(Deed::Destroy, Deed::Release) && !is_due(Deed::Acquire, Deed::Init));
+        assert!(!is_due(Deed::Destroy, Deed::Destroy) && !is_due(Deed::Read, Deed::Free));
     }
 
     #[test]
