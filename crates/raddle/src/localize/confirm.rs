@@ -27,7 +27,7 @@ const FORCED_MAX: usize = 16;
 /// So many times as often as by chance is a cause, even if not most runs fail with it.
 const RARE: f64 = 5.0;
 /// What is less likely than this to come by chance did not.
-const ACCIDENT: f64 = 0.1;
+const ACCIDENT: f64 = 0.02;
 
 /// Runs to be changed.
 pub(crate) struct Court<'a> {
