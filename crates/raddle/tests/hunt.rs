@@ -37,7 +37,7 @@ const SLOW: [&str; 7] = [
 const MAY_BE_BLAMED_WRONGLY: [&str; 2] = ["large_text_index.c", "path_repair_dirty.c"];
 
 /// FIXME: bugs of which the first finding names guilty lines and others beside.
-const MAY_BE_BLAMED_BESIDE: [&str; 11] = [
+const MAY_BE_BLAMED_BESIDE: [&str; 10] = [
     "atomicity_rwr_proc_info.c",
     "destroy_lock_in_use.c",
     "free_cache_eviction.c",
@@ -45,7 +45,6 @@ const MAY_BE_BLAMED_BESIDE: [&str; 11] = [
     "free_refcount.c",
     "multi_log_position.c",
     "order_pbzip2_teardown.c",
-    "order_shutdown_detached.c",
     "order_thread_handle.c",
     "path_eviction_callback.c",
     "rare_aba_stack.c",

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use raddle_analysis::localize::facts::{Act, Facts, Pair, Pattern, PatternFact};
-use raddle_analysis::localize::procedures::{Suspect, often, suspects};
+use raddle_analysis::localize::procedures::{Level, Procedure, Suspect, often, suspects};
 use raddle_analysis::localize::rank::{Example, Formula, Ranked, rank};
 use raddle_analysis::localize::runs::Runs;
 use raddle_trial::Plan;
@@ -243,25 +243,28 @@ impl Case<'_> {
     }
 }
 
-/// Finds couples that say no more than one of their pairs alone.
+/// Finds couples that say no more than one of their pairs alone, or of which there are passing runs
+/// after all: those that they were forced on in vain. (In which turn of a loop cannot be forced.)
 fn mark_padded(suspects: &mut [Candidate<Suspect>], chance: f64) {
     let alone = |one: &&Candidate<Suspect>| one.what.pairs.len() == 1;
     let alone: BTreeMap<Pair, Evidence> =
         suspects.iter().filter(alone).map(|one| (one.what.pairs[0], one.evidence)).collect();
     for couple in suspects {
         let [one, two] = couple.what.pairs[..] else { continue };
-        let [Some(one), Some(two)] = [one, two].map(|pair| alone.get(&pair).copied()) else {
-            continue;
-        };
         let both = couple.evidence;
-        let is_enough = |pair: Evidence, rest: Evidence| {
+        let is_enough = |pair: Pair, rest: Pair| {
+            let [Some(pair), Some(rest)] = [pair, rest].map(|pair| alone.get(&pair)) else {
+                return false;
+            };
             let is_as_telling = match both.forced.n() {
                 0 => pair.forced.n() == 0 && pair.gone == Some(true),
                 _ => pair.forced.fails() == Some(true) && pair.forced.rate() >= both.forced.rate(),
             };
             is_as_telling && rest.forced.n() > 0 && rest.forced.rate() <= chance
         };
-        couple.is_padded = is_enough(one, two) || is_enough(two, one);
+        let passes =
+            both.forced.n_passed > 0 && couple.what.procedure != Procedure::Three(Level::Loop);
+        couple.is_padded = passes || is_enough(one, two) || is_enough(two, one);
     }
 }
 

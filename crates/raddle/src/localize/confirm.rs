@@ -26,8 +26,9 @@ const TRIES_MAX: usize = 4;
 const FORCED_MAX: usize = 16;
 /// So many times as often as by chance is a cause, even if not most runs fail with it.
 const RARE: f64 = 5.0;
-/// What is less likely than this to come by chance did not.
+/// What is less likely than this to come by chance did not: if not all runs fail, and if all do.
 const ACCIDENT: f64 = 0.02;
+const ACCIDENT_OF_ALL: f64 = 0.1;
 
 /// Runs to be changed.
 pub(crate) struct Court<'a> {
@@ -95,7 +96,8 @@ impl Forced {
 
     /// Whether more of them fail than by a chance.
     fn is_beyond(self, chance: f64) -> bool {
-        self.n_failed > 0 && at_least(self.n_failed, self.n(), chance) < ACCIDENT
+        let least = if self.n_passed == 0 { ACCIDENT_OF_ALL } else { ACCIDENT };
+        self.n_failed > 0 && at_least(self.n_failed, self.n(), chance) < least
     }
 
     /// Whether it makes runs fail; none if that cannot be told.

@@ -24,7 +24,7 @@ pub(crate) struct Candidate<T> {
     pub(crate) evidence: Evidence,
     /// It is part of a confirmed cause.
     pub(crate) is_part: bool,
-    /// A part of it makes runs fail as often, and the rest does not.
+    /// A part of it says as much, or runs that have it pass.
     pub(crate) is_padded: bool,
     /// When it came about; none if no run failed for it.
     pub(crate) course: Option<Course>,
@@ -52,7 +52,10 @@ pub(crate) fn sort<T>(candidates: &mut [Candidate<T>]) -> Vec<Rank> {
     let open = candidates.iter().filter(|one| weight(one.evidence) <= UNKNOWN);
     let best = open.map(|one| one.score).fold(0.0, f64::max);
     let class = |one: &Candidate<T>| {
-        let weight = weight(one.evidence);
+        let weight = match weight(one.evidence) {
+            weight if one.is_padded => weight.max(UNKNOWN),
+            weight => weight,
+        };
         let Spot { foreign, unusual, fixed, lock, elsewhere } = one.spot;
         // A confirmed cause may be anywhere in the code.
         let code = (weight > CONFIRMED).then_some((foreign, unusual));

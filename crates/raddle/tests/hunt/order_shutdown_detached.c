@@ -3,7 +3,7 @@
 // not yet counted itself as busy, uses tables that are gone.
 // Hunt: fails
 // Kind: order, atomicity, multi-variable
-// Guilty: 4 lines
+// Guilty: 5 lines
 // Shows: signal
 
 #include <pthread.h>
@@ -37,7 +37,7 @@ static int take_job(void)
 static void set_busy(int by)
 {
     pthread_mutex_lock(&lock);
-    n_busy += by;
+    n_busy += by; /* guilty */
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
 }
