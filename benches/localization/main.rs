@@ -114,6 +114,17 @@ fn print(rows: &[(&str, Cells)]) {
         let name = failed.map_or("all".to_owned(), |n| n.to_string());
         println!("| {name} | {} |", cells.join(" | "));
     }
+    let wrong: Vec<_> = rows.iter().filter(|(_, cells)| !is_right(cells)).collect();
+    if !wrong.is_empty() {
+        print_wrong(&wrong);
+    }
+}
+
+fn is_right(cells: &Cells) -> bool {
+    cells.iter().flatten().all(|ranks| ranks.is_pattern_right() && ranks.is_pair_right())
+}
+
+fn print_wrong(rows: &[&(&str, Cells)]) {
     println!("\nRanks of pattern and pair where they are not right, by failing/passing runs:\n");
     let names = FAILED.iter().flat_map(|failed| {
         let failed = failed.map_or("all".to_owned(), |n| n.to_string());
@@ -123,11 +134,8 @@ fn print(rows: &[(&str, Cells)]) {
     println!("|---|{}", "--:|".repeat(FAILED.len() * PASSED.len()));
     let rank = |rank: Option<usize>| rank.map_or("–".to_owned(), |rank| rank.to_string());
     for (name, cells) in rows {
-        let all: Vec<_> = cells.iter().flatten().collect();
-        if all.iter().all(|ranks| ranks.is_pattern_right() && ranks.is_pair_right()) {
-            continue;
-        }
-        let all = all.iter().map(|ranks| match ranks.is_pattern_right() && ranks.is_pair_right() {
+        let all = cells.iter().flatten();
+        let all = all.map(|ranks| match ranks.is_pattern_right() && ranks.is_pair_right() {
             true => String::new(),
             false => format!("{}, {}", rank(ranks.pattern), rank(ranks.pair)),
         });

@@ -30,7 +30,6 @@ const SLOW: [&str; 7] = [
     "ok_statistics.c",
     "ok_thread_pool.cc",
     "order_pbzip2_teardown.c",
-    "order_shutdown_detached.c",
 ];
 
 /// FIXME: bugs that are found and replayed, but may be blamed on lines that are not guilty: an
@@ -46,6 +45,7 @@ const MAY_BE_BLAMED_BESIDE: [&str; 11] = [
     "free_refcount.c",
     "multi_log_position.c",
     "order_pbzip2_teardown.c",
+    "order_shutdown_detached.c",
     "order_thread_handle.c",
     "path_eviction_callback.c",
     "rare_aba_stack.c",

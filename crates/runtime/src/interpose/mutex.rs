@@ -6,11 +6,11 @@ use raddle_trace::record::{Kind, Lock, TRIED, Wake};
 use super::clock;
 use super::misuse::{self, Act};
 use crate::abi::stub::export;
+use crate::hook;
 use crate::real::real;
 use crate::sched::object::{NOBODY, Object};
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
-use crate::{hook, shared};
 
 export! {
     pthread_mutex_init => init;
