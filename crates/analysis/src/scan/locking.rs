@@ -43,7 +43,8 @@ impl Scan<'_> {
     /// again.
     pub(super) fn settle(&mut self, here: Here, op: &Op) {
         let is_own = |(thread, _): &(ThreadId, Addr)| *thread == here.thread;
-        if matches!(op, Op::Step) {
+        // These are not what it does, but how it is counted.
+        if matches!(op, Op::Step | Op::Repeats { .. } | Op::Choice { .. } | Op::Clock { .. }) {
             return;
         }
         let Some(at) = self.awaiting.iter().position(is_own) else { return };
