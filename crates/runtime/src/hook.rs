@@ -219,7 +219,7 @@ pub(crate) fn free_reserve() -> u32 {
 
 /// See [`free_begin`].
 pub(crate) fn free_begin_as(id: u32, parent: u32, ordinal: u32, stack: (u64, u64)) {
-    tls::set(tls::THREAD, u64::from(id) + 1);
+    tls::set_thread(Some(id));
     let seed = shared::control().plan.seed.load(Ordering::Relaxed);
     tls::set(tls::RANDOM, Random::new(seed, 100 + u64::from(id)).state());
     if (id as usize) < raddle_trace::control::THREADS_MAX {

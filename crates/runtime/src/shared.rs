@@ -19,16 +19,14 @@ pub(crate) static MODE: AtomicU8 = AtomicU8::new(OFF);
 
 /// Not under control: everything goes straight to libc.
 pub(crate) const OFF: u8 = 0;
-/// Controlled, and accesses are counted only.
-pub(crate) const COUNT: u8 = 1;
 /// Controlled, and accesses are recorded.
-pub(crate) const TRACE: u8 = 2;
+pub(crate) const TRACE: u8 = 1;
 /// Free: every access takes the slow path, which stamps, records and delays.
-pub(crate) const FREE: u8 = 3;
-
+pub(crate) const FREE: u8 = 2;
 /// As [`COUNT`], and there is freed memory to look out for.
-pub(crate) const WATCH: u8 = 4;
-
+pub(crate) const WATCH: u8 = 3;
+/// Controlled, and accesses are counted only.
+pub(crate) const COUNT: u8 = 4;
 /// Controlled, and what happens at each place of memory is kept ([`crate::history`]).
 pub(crate) const COLLECT: u8 = 5;
 

@@ -56,7 +56,7 @@ pub(crate) fn start() {
     freed::start();
     lane::open(0, 0);
     tls::set(tls::LANE, lane::address(0));
-    tls::set(tls::THREAD, 1);
+    tls::set_thread(Some(0));
     let slot = shared::slot(0);
     slot.stack_low.store(stack.0, Ordering::Relaxed);
     slot.stack_high.store(stack.1, Ordering::Relaxed);

@@ -48,6 +48,12 @@ pub(crate) const FOREIGN: usize = 136;
 /// compiler calls those on our own behalf too.
 pub(crate) const STRING_CALLER: usize = 104;
 
+/// Who reads, and who writes, as [`crate::history`] knows them: [`THREAD`] above 48 bits for the
+/// place in the program, the highest bit for a write.
+pub(crate) const READER: usize = 152;
+/// See [`READER`].
+pub(crate) const WRITER: usize = 160;
+
 global_asm!(
     ".section .tbss,\"awT\",@nobits",
     ".balign 64",
@@ -108,6 +114,14 @@ pub(crate) fn address() -> u64 {
 #[inline(always)]
 pub(crate) fn thread() -> Option<u32> {
     (get(THREAD) as u32).checked_sub(1)
+}
+
+/// The number of the running thread; none if it is not under control.
+pub(crate) fn set_thread(thread: Option<u32>) {
+    let number = thread.map_or(0, |thread| u64::from(thread) + 1);
+    set(THREAD, number);
+    set(READER, number << 48);
+    set(WRITER, number << 48 | 1 << 63);
 }
 
 /// Whether the thread must keep the turn. The call that made it sticky leaves no trace when

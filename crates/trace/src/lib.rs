@@ -13,6 +13,8 @@ pub mod history;
 #[cfg(feature = "std")]
 pub mod event;
 #[cfg(feature = "std")]
+pub mod merge;
+#[cfg(feature = "std")]
 pub mod schedule;
 #[cfg(feature = "std")]
 pub mod run;

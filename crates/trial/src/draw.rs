@@ -2,7 +2,8 @@
 //!
 //! One thread takes finished chunks from every lane and hands them to who wants them: the
 //! writer of a trace, the recorder of the schedule. When the target is dead it takes what
-//! is left, to the last record.
+//! is left, to the last record. Who merges the lanes gets what unfinished chunks hold too: a
+//! thread that does little must not hold up the others.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -11,7 +12,7 @@ use std::time::Duration;
 use raddle_trace::control::{CHUNKS, CHUNKS_HALF, Lane};
 use raddle_trace::event::Batch;
 use raddle_trace::file::WriteError;
-use raddle_trace::record::{Kind, Record};
+use raddle_trace::record::{Kind, RECORD_BYTES, Record};
 use rustix::thread::futex;
 
 use crate::shm::{Block, CHUNK_PARTS};
@@ -20,6 +21,18 @@ use crate::shm::{Block, CHUNK_PARTS};
 pub(crate) trait Take {
     /// Takes the next records of a stream: 0 under control, the thread's number if free.
     fn take(&mut self, stream: u32, batch: &Batch<'_>) -> Result<(), WriteError>;
+
+    /// Every lane was looked at once more.
+    fn round(&mut self) -> Result<(), WriteError>;
+}
+
+/// What is taken from a lane that its target is still filling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Finished chunks.
+    Chunks,
+    /// All that is there.
+    Records,
 }
 
 /// How long to sleep when nothing has come, at most: a target that has filled half of its
@@ -32,28 +45,41 @@ const NAP_FREE: Duration = Duration::from_micros(200);
 /// taker; the target then has to be killed, as it may be waiting for room.
 pub(crate) fn draw(
     block: &Block,
+    pace: Pace,
     over: &AtomicBool,
     taker: &mut dyn Take,
 ) -> Result<(), WriteError> {
+    let mut drawn = vec![Drawn::default(); block.lanes().len()];
     let mut records = Vec::new();
-    // How many repeats the records tell, by lane.
-    let mut n_told = vec![0u64; block.lanes().len()];
     loop {
         let last_round = over.load(Acquire);
-        let n_lanes = n_lanes(block);
         let mut n_taken = 0;
-        for (index, lane) in block.lanes()[..n_lanes].iter().enumerate() {
+        for (index, lane) in block.lanes()[..n_lanes(block)].iter().enumerate() {
+            let drawn = &mut drawn[index];
             while let Some(number) = next_chunk(lane) {
-                for part in 0..CHUNK_PARTS {
-                    block.chunk_part(index, number, part, &mut records);
-                    let batch = Batch::new(&records);
-                    n_told[index] = n_told[index].wrapping_add(batch.n_repeats);
-                    taker.take(lane.thread.load(Relaxed), &batch)?;
+                match pace {
+                    Pace::Chunks => {
+                        for part in 0..CHUNK_PARTS {
+                            block.chunk_part(index, number, part, &mut records);
+                            drawn.hand(lane, &records, taker)?;
+                        }
+                    }
+                    Pace::Records => {
+                        block.rest_of_chunk(index, number, drawn.n_bytes, &mut records);
+                        drawn.hand(lane, &records, taker)?;
+                    }
                 }
+                drawn.n_bytes = 0;
                 release(lane, number.wrapping_add(1));
                 n_taken += 1;
             }
+            if pace == Pace::Records {
+                block.remainder(index, lane.taken.load(Relaxed), drawn.n_bytes, &mut records);
+                drawn.hand(lane, &records, taker)?;
+                drawn.n_bytes += records.len() * RECORD_BYTES;
+            }
         }
+        taker.round()?;
         if last_round {
             break;
         }
@@ -65,17 +91,40 @@ pub(crate) fn draw(
         }
     }
     for (index, lane) in block.lanes()[..n_lanes(block)].iter().enumerate() {
-        block.remainder(index, &mut records);
+        let drawn = &mut drawn[index];
+        block.remainder(index, lane.taken.load(Relaxed), drawn.n_bytes, &mut records);
         // What the target repeated behind its last record. It tells its repeats before any
         // record with payload, so if there are some, then no payload is owed.
-        let n_told = n_told[index].wrapping_add(Batch::new(&records).n_repeats);
+        let n_told = drawn.n_told.wrapping_add(Batch::new(&records).n_repeats);
         let n_untold = lane.repeats.load(Acquire).wrapping_sub(n_told);
         if n_untold > 0 {
             records.push(Record::new(Kind::Repeats, 0, n_untold, 0, 0));
         }
-        taker.take(lane.thread.load(Relaxed), &Batch::new(&records))?;
+        drawn.hand(lane, &records, taker)?;
     }
     Ok(())
+}
+
+/// What was drawn from a lane.
+#[derive(Clone, Copy, Debug, Default)]
+struct Drawn {
+    /// How many repeats the records tell.
+    n_told: u64,
+    /// Of the chunk that the target is filling.
+    n_bytes: usize,
+}
+
+impl Drawn {
+    fn hand(
+        &mut self,
+        lane: &Lane,
+        records: &[Record],
+        taker: &mut dyn Take,
+    ) -> Result<(), WriteError> {
+        let batch = Batch::new(records);
+        self.n_told = self.n_told.wrapping_add(batch.n_repeats);
+        taker.take(lane.thread.load(Relaxed), &batch)
+    }
 }
 
 /// Gives chunks back to the target, which may wait for them.
@@ -128,7 +177,6 @@ mod tests {
     use std::sync::atomic::Ordering::Release;
 
     use raddle_trace::control::{CHUNK_BYTES, LANE_BYTES, Layout};
-    use raddle_trace::record::{Kind, RECORD_BYTES};
 
     use super::*;
 
@@ -140,6 +188,10 @@ mod tests {
     impl Take for Kept {
         fn take(&mut self, _: u32, batch: &Batch<'_>) -> Result<(), WriteError> {
             self.0.extend(batch.records.iter().map(|record| record.operand()));
+            Ok(())
+        }
+
+        fn round(&mut self) -> Result<(), WriteError> {
             Ok(())
         }
     }
@@ -169,12 +221,12 @@ mod tests {
     }
 
     /// What is drawn from a target that performs `n` events and dies.
-    fn drawn(n: u32) -> Vec<u64> {
+    fn drawn(n: u32, pace: Pace) -> Vec<u64> {
         let block = Block::new(Layout { n_follow: 0, n_lanes: 1 }).expect("a memory file");
         let over = AtomicBool::new(false);
         let mut kept = Kept(Vec::new());
         std::thread::scope(|scope| {
-            let drawer = scope.spawn(|| draw(&block, &over, &mut kept));
+            let drawer = scope.spawn(|| draw(&block, pace, &over, &mut kept));
             fill(&block, n);
             over.store(true, Release);
             rouse(&block);
@@ -193,14 +245,16 @@ mod tests {
         lane.cursor.store(RING + 2 * RECORD_BYTES as u64, Release);
         lane.repeats.store(70_025, Relaxed);
         let mut kept = Kept(Vec::new());
-        draw(&block, &AtomicBool::new(true), &mut kept).expect("no error");
+        draw(&block, Pace::Chunks, &AtomicBool::new(true), &mut kept).expect("no error");
         assert_eq!(kept.0, [1, 70_000, 5]);
     }
 
     #[test]
     fn no_record_is_lost() {
         for n in [0, 1, PER_CHUNK - 1, PER_CHUNK, PER_CHUNK + 1, 40 * PER_CHUNK + 7] {
-            assert!(drawn(n).into_iter().eq(0..u64::from(n)), "{n} records");
+            for pace in [Pace::Chunks, Pace::Records] {
+                assert!(drawn(n, pace).into_iter().eq(0..u64::from(n)), "{n} records, {pace:?}");
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ use rustix::fd::BorrowedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use crate::capture::Captured;
-use crate::draw::{self, Take};
+use crate::draw::{self, Pace, Take};
 use crate::histories::{Keeper, Settings};
 use crate::interrupt;
 use crate::launch::{self, Launch, LaunchError, Running};
@@ -39,7 +39,8 @@ pub enum Delivery<'a> {
     Schedule,
     /// The records, and the schedule too.
     Records(&'a mut dyn Sink),
-    /// The same, with each access, also those that only repeat others.
+    /// The same, with each access, also those that only repeat others; of free threads as soon
+    /// as they are there, so that they can be merged.
     EveryRecord(&'a mut dyn Sink),
     /// What happened at each place of memory, under control; stays empty if the target cannot
     /// keep that.
@@ -53,6 +54,11 @@ pub trait Sink: Send {
 
     /// Takes the next records of a stream: 0 under control, the thread's number if free.
     fn push(&mut self, stream: u32, batch: &Batch<'_>) -> Result<(), WriteError>;
+
+    /// Every stream was looked at once more since this was said last.
+    fn round(&mut self) -> Result<(), WriteError> {
+        Ok(())
+    }
 }
 
 impl Sink for Writer {
@@ -229,10 +235,16 @@ fn execute_inner(
     if is_recorded && plan.mode() == Mode::Controlled {
         taker.recorder = Some(Recorder::default());
     }
+    let pace = match plan.mode() {
+        Mode::Free if options & EVERY != 0 => Pace::Records,
+        _ => Pace::Chunks,
+    };
     let over = AtomicBool::new(false);
     let (ended, drawn) = std::thread::scope(|scope| {
         let drawer = is_recorded.then(|| {
-            scope.spawn(|| draw::draw(&block, &over, &mut taker).inspect_err(|_| target.kill()))
+            scope.spawn(|| {
+                draw::draw(&block, pace, &over, &mut taker).inspect_err(|_| target.kill())
+            })
         });
         let ended = match tracer {
             Some(tracer) => follow(&target, &running, Some(tracer))
@@ -326,6 +338,10 @@ impl Take for Taker<'_, '_> {
             sink.describe(&(self.run)())?;
         }
         sink.push(stream, batch)
+    }
+
+    fn round(&mut self) -> Result<(), WriteError> {
+        self.sink.as_mut().map_or(Ok(()), |sink| sink.round())
     }
 }
 

@@ -6,6 +6,7 @@
 //! expects that. Records are copied out of their ring word by word for the same reason.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -97,20 +98,25 @@ impl Block {
 
     /// Copies a part of the full chunk of this number, one of [`CHUNK_PARTS`].
     pub fn chunk_part(&self, lane: usize, number: u32, part: usize, into: &mut Vec<Record>) {
-        self.copy(lane, number, part * PART_BYTES, PART_BYTES, into);
+        self.copy(lane, number, part * PART_BYTES..(part + 1) * PART_BYTES, into);
     }
 
-    /// Copies what the target has written to the chunk that it was filling when it died.
-    pub fn remainder(&self, lane: usize, into: &mut Vec<Record>) {
+    /// Copies what the full chunk of this number holds behind so many bytes.
+    pub fn rest_of_chunk(&self, lane: usize, number: u32, from: usize, into: &mut Vec<Record>) {
+        self.copy(lane, number, from..CHUNK_BYTES, into);
+    }
+
+    /// Copies what the target has written by now to the chunk of this number, which it is
+    /// filling, behind so many bytes.
+    pub fn remainder(&self, lane: usize, number: u32, from: usize, into: &mut Vec<Record>) {
         let head = &self.lanes()[lane];
-        let number = head.filled.load(Ordering::Acquire);
         let cursor = head.cursor.load(Ordering::Acquire);
         let written = cursor.wrapping_sub(head.ring.load(Ordering::Acquire));
-        // A target that died between counting a full chunk and moving on to the next one
-        // leaves its cursor at the end of the ring, or at the start of the new chunk.
+        // Between counting a full chunk and moving on to the next one the cursor is at the end of
+        // the ring, or at the start of the new chunk.
         let bytes = written.wrapping_sub(chunk_offset(number) as u64);
-        if bytes <= CHUNK_BYTES as u64 {
-            self.copy(lane, number, 0, bytes as usize, into);
+        if (from as u64..=CHUNK_BYTES as u64).contains(&bytes) {
+            self.copy(lane, number, from..bytes as usize, into);
         } else {
             into.clear();
         }
@@ -125,9 +131,9 @@ impl Block {
         tail.store(record.tail, Ordering::Relaxed);
     }
 
-    fn copy(&self, lane: usize, number: u32, from: usize, bytes: usize, into: &mut Vec<Record>) {
-        let start = self.layout.rings() + lane * LANE_BYTES + chunk_offset(number) + from;
-        let words: &[[AtomicU64; 2]] = self.part(start, bytes / RECORD_BYTES);
+    fn copy(&self, lane: usize, number: u32, part: Range<usize>, into: &mut Vec<Record>) {
+        let start = self.layout.rings() + lane * LANE_BYTES + chunk_offset(number) + part.start;
+        let words: &[[AtomicU64; 2]] = self.part(start, part.len() / RECORD_BYTES);
         into.clear();
         into.extend(words.iter().map(|[head, tail]| Record {
             head: head.load(Ordering::Relaxed),
@@ -174,10 +180,9 @@ mod tests {
         let block = block();
         let lane = &block.lanes()[1];
         lane.ring.store(RING, Ordering::Relaxed);
-        lane.filled.store(filled, Ordering::Relaxed);
         lane.cursor.store(cursor, Ordering::Relaxed);
         let mut records = vec![Record::default()];
-        block.remainder(1, &mut records);
+        block.remainder(1, filled, 0, &mut records);
         records.len() * RECORD_BYTES
     }
 

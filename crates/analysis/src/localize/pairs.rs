@@ -43,6 +43,11 @@ impl<E: Entry> Last<E> {
         self.reads.clear();
         self.write = Some(new);
     }
+
+    /// Every access that is kept.
+    pub fn each(&mut self, visit: impl FnMut(&mut E)) {
+        self.write.iter_mut().chain(&mut self.reads).for_each(visit);
+    }
 }
 
 #[cfg(test)]

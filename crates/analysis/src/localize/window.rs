@@ -73,6 +73,14 @@ impl<E: Entry> Window<E> {
         }
     }
 
+    /// Every access that is kept.
+    pub fn each(&mut self, mut visit: impl FnMut(&mut E)) {
+        for slot in &mut self.slots {
+            visit(&mut slot.first);
+            slot.others.iter_mut().flatten().for_each(&mut visit);
+        }
+    }
+
     /// Looks at the oldest entry, and drops it.
     fn slide(&mut self, mut found: impl FnMut(&[&E], usize)) {
         let Some(oldest) = self.slots.pop_front() else { return };

@@ -6,15 +6,15 @@ use raddle_analysis::localize::recall::recall;
 use raddle_analysis::localize::window;
 use raddle_trace::control::{Mode, State};
 use raddle_trace::event::{Batch, Decoder, Event, LockOp, Op};
-use raddle_trace::file::{Trace, WriteError, Writer};
+use raddle_trace::file::WriteError;
 use raddle_trace::history::WINDOW_MAX;
 use raddle_trace::id::ThreadId;
+use raddle_trace::merge::Merge;
 use raddle_trace::record::Lock;
 use raddle_trace::run::Run;
 use raddle_trial::outcome::ThreadAt;
 use raddle_trial::verdict::{Failure, Verdict};
 use raddle_trial::{Delivery, End, Outcome, Plan, Sink, histories};
-use tempfile::TempDir;
 
 use super::laps::Teller;
 use super::sample::{Fail, How, Sample};
@@ -31,9 +31,35 @@ struct Gather {
     collector: Collector,
     /// Loops are to be told once modules are known, when the first records come.
     wants_laps: bool,
-    decoder: Decoder,
+    order: Order,
     /// Records that make no sense: the target has written over them.
     is_broken: bool,
+}
+
+/// How events come into the order in which they happened.
+enum Order {
+    /// Under control they are.
+    Given(Decoder),
+    /// Free threads have a stream each.
+    Merged(Merge),
+}
+
+impl Gather {
+    fn new(collector: Collector, wants_laps: bool, mode: Mode) -> Self {
+        let order = match mode {
+            Mode::Controlled => Order::Given(Decoder::new(ThreadId(0))),
+            Mode::Free => Order::Merged(Merge::default()),
+        };
+        Self { collector, wants_laps, order, is_broken: false }
+    }
+
+    /// The run is over; none if its records make no sense.
+    fn finish(mut self) -> Option<Collector> {
+        if let Order::Merged(merge) = self.order {
+            merge.finish(|event| self.collector.push(event));
+        }
+        (!self.is_broken).then_some(self.collector)
+    }
 }
 
 impl Sink for Gather {
@@ -44,13 +70,25 @@ impl Sink for Gather {
         Ok(())
     }
 
-    fn push(&mut self, _: u32, batch: &Batch<'_>) -> Result<(), WriteError> {
-        for &record in batch.records {
-            match self.decoder.push(record) {
-                Ok(Some(event)) => self.collector.push(&event),
-                Ok(None) => {}
-                Err(_) => self.is_broken = true,
+    fn push(&mut self, stream: u32, batch: &Batch<'_>) -> Result<(), WriteError> {
+        match &mut self.order {
+            Order::Given(decoder) => {
+                for &record in batch.records {
+                    match decoder.push(record) {
+                        Ok(Some(event)) => self.collector.push(&event),
+                        Ok(None) => {}
+                        Err(_) => self.is_broken = true,
+                    }
+                }
             }
+            Order::Merged(merge) => self.is_broken |= merge.push(stream, batch.records).is_err(),
+        }
+        Ok(())
+    }
+
+    fn round(&mut self) -> Result<(), WriteError> {
+        if let Order::Merged(merge) = &mut self.order {
+            merge.round(|event| self.collector.push(event));
         }
         Ok(())
     }
@@ -109,22 +147,12 @@ pub(crate) fn in_detail(
     plan: &Plan,
     settings: Settings,
 ) -> Result<(Judged, Option<Sample>)> {
-    let collector = Collector::new(settings);
-    let (judged, mut collector) = match plan.mode() {
-        Mode::Controlled => {
-            let decoder = Decoder::new(ThreadId(0));
-            let wants_laps = how.with_laps;
-            let mut sink = Gather { collector, wants_laps, decoder, is_broken: false };
-            // Also accesses that only repeat others: what comes last counts.
-            let judged = team.execute(plan, Delivery::EveryRecord(&mut sink))?;
-            if sink.is_broken {
-                return Ok((judged, None));
-            }
-            (judged, sink.collector)
-        }
-        // Each thread has a stream of its own: they are merged by time when all are complete.
-        Mode::Free => free(team, plan, collector)?,
-    };
+    // A free run cannot be executed again to tell more of it.
+    let wants_laps = how.with_laps || plan.mode() == Mode::Free;
+    let mut sink = Gather::new(Collector::new(settings), wants_laps, plan.mode());
+    // Also accesses that only repeat others: what comes last counts.
+    let judged = team.execute(plan, Delivery::EveryRecord(&mut sink))?;
+    let Some(mut collector) = sink.finish() else { return Ok((judged, None)) };
     let failure = match &judged.verdict {
         Verdict::Pass => None,
         Verdict::Fail(failure) => Some(fail(&judged, failure)),
@@ -185,20 +213,6 @@ fn misused(end: &End) -> Option<Event> {
         _ => return None,
     };
     Some(Event { thread: place.thread, pc: place.pc, op })
-}
-
-fn free(team: &Team, plan: &Plan, mut collector: Collector) -> Result<(Judged, Collector)> {
-    let directory = TempDir::with_prefix("raddle-localize-")?;
-    let path = directory.path().join("trace");
-    let mut writer = Writer::create(&path)?;
-    let judged = team.execute(plan, Delivery::Records(&mut writer))?;
-    writer.finish(&judged.execution.run)?;
-    let trace = Trace::open(&path)?;
-    collector.tell_laps(Box::new(Teller::new(trace.run())));
-    for event in trace.events() {
-        collector.push(&event?);
-    }
-    Ok((judged, collector))
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use core::cell::Cell;
 
 use raddle_trace::history::{
-    ADDRESS_BITS, BYTES, OLDER, OLDER_BYTES, OLDER_WORDS, SPLIT, UNTOUCHED, WINDOW_MAX, WORD, WORDS,
+    ADDRESS_BITS, BYTES, OLDER, OLDER_BYTES, OLDER_WORDS, SPLIT, State, UNTOUCHED, WINDOW_MAX,
+    WORD, WORDS,
 };
 
 use super::machine::Machine;
@@ -27,6 +28,16 @@ const PAGE: u64 = 4096;
 pub(super) struct Run {
     state: u32,
     next: u32,
+}
+
+/// The place whose history ended last: those around it often have the same.
+#[derive(Clone, Copy, Default)]
+struct Ended {
+    state: u32,
+    n_stints: u32,
+    older: Older,
+    /// Whether it became shared at its end.
+    shares: bool,
 }
 
 fn fold(addr: u64) -> u64 {
@@ -142,7 +153,7 @@ impl Cells {
 
     /// A block of memory is freed: its history is over, but for its end.
     pub(super) fn free(&self, machine: &mut Machine, addr: u64, bytes: u64, act: u32) {
-        let freed = machine.anew(act);
+        let freed = machine.freed(act);
         self.end(machine, addr, bytes, Some(act), freed);
     }
 
@@ -174,16 +185,14 @@ impl Cells {
     /// After a last act, if there is one, tells what the windows of a range still hold, and
     /// leaves it in another state.
     fn end(&self, machine: &mut Machine, addr: u64, bytes: u64, act: Option<u32>, state: u32) {
-        let mut drained = UNTOUCHED;
-        let mut run = Run::default();
+        let mut ended = Ended::default();
         let end = addr.saturating_add(bytes);
         let mut at = addr;
         while at < end {
             let is_whole = at.is_multiple_of(WORD) && end - at >= WORD;
             let cell = self.word(at);
             if is_whole && cell.get() != SPLIT {
-                let older = || self.older_word(at);
-                finish(machine, cell, older, at, act, &mut run, &mut drained);
+                finish(machine, cell, || self.older_word(at), at, act, &mut ended);
                 cell.set(state);
                 at += WORD;
                 continue;
@@ -192,9 +201,9 @@ impl Cells {
                 self.split(machine, at & !(WORD - 1));
             }
             for byte in at..at + if is_whole { WORD } else { 1 } {
-                let older = || self.older_byte(byte);
-                finish(machine, self.byte(byte), older, byte, act, &mut run, &mut drained);
-                self.byte(byte).set(state);
+                let cell = self.byte(byte);
+                finish(machine, cell, || self.older_byte(byte), byte, act, &mut ended);
+                cell.set(state);
             }
             if is_whole {
                 cell.set(state);
@@ -205,22 +214,42 @@ impl Cells {
 }
 
 /// The last act at a place, and what its window holds then.
+#[inline]
 fn finish(
     machine: &mut Machine,
     cell: &Cell<u32>,
     older: impl Fn() -> &'static Cell<Older>,
     addr: u64,
     act: Option<u32>,
-    run: &mut Run,
-    drained: &mut u32,
+    ended: &mut Ended,
 ) {
-    if cell.get() == UNTOUCHED {
+    let state = cell.get();
+    if state == UNTOUCHED {
         return;
     }
-    if let Some(act) = act {
-        move_on(machine, cell, &older, addr, act, run);
+    let is_like = |ended: &Ended| ended.n_stints <= 2 || ended.older == older().get();
+    if ended.state == state && is_like(ended) {
+        if ended.shares {
+            machine.one_more_shared();
+        }
+        return;
     }
-    drain(machine, cell.get(), drained, || older().get(), addr);
+    let n_stints = machine.states.get(state).n_stints;
+    *ended = Ended {
+        state,
+        n_stints,
+        older: if n_stints > 2 { older().get() } else { [0; OLDER] },
+        shares: n_stints == 1 && act.is_some_and(|act| machine.is_by_other(state, act)),
+    };
+    if let Some(act) = act {
+        move_on(machine, cell, &older, addr, act, &mut Run::default());
+    }
+    let State { current, previous, n_stints, .. } = machine.states.get(cell.get());
+    if n_stints >= 2 {
+        let older = if n_stints > 2 { older().get() } else { [0; OLDER] };
+        let (window, n) = window([current, previous], n_stints, &older);
+        machine.drain(&window[..n], addr);
+    }
 }
 
 /// Moves a place to its next state. Gives the step if it is one that the access path may do.
@@ -257,27 +286,6 @@ fn move_on(
         }
     }
     None
-}
-
-fn drain(
-    machine: &mut Machine,
-    number: u32,
-    drained: &mut u32,
-    older: impl FnOnce() -> Older,
-    addr: u64,
-) {
-    if number == *drained || number == UNTOUCHED {
-        return;
-    }
-    let state = machine.states.get(number);
-    if state.n_stints <= 2 {
-        *drained = number;
-    }
-    if state.n_stints >= 2 {
-        let older = if state.n_stints > 2 { older() } else { [0; OLDER] };
-        let (window, n) = window([state.current, state.previous], state.n_stints, &older);
-        machine.drain(&window[..n], addr);
-    }
 }
 
 /// All stints of a place, the oldest first, and how many they are.

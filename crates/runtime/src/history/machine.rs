@@ -24,6 +24,7 @@ use hashbrown::HashMap;
 use raddle_trace::history::{
     Act, Head, Pair, Pattern, READS_MAX, State, Stint, UNTOUCHED, WINDOW_MAX,
 };
+use raddle_trace::record::Kind;
 use rustc_hash::FxBuildHasher;
 
 use super::log::{Log, Numbered};
@@ -45,6 +46,8 @@ pub(super) struct Machine {
     known_patterns: HashMap<[u32; 3], u32, FxBuildHasher>,
     steps: Box<[Known]>,
     seen: Box<[Seen]>,
+    /// Whether some of the memory that seems untouched is freed.
+    is_full: bool,
 }
 
 /// A window that was looked at.
@@ -102,6 +105,7 @@ impl Machine {
             known_patterns: HashMap::default(),
             steps: vec![Known::default(); KNOWN].into(),
             seen: vec![Seen::default(); SEEN].into(),
+            is_full: false,
         }
     }
 
@@ -123,8 +127,7 @@ impl Machine {
         let before = if state == UNTOUCHED { State::default() } else { self.states.get(state) };
         let mut after = before;
         self.depend(&before, &mut after, act, addr);
-        let thread = self.acts.get(act).thread;
-        let is_same = before.n_stints > 0 && self.thread(before.current) == thread;
+        let is_same = before.n_stints > 0 && !self.is_by_other(state, act);
         let stint = if is_same {
             self.longer(self.stints.get(before.current), act)
         } else {
@@ -166,6 +169,25 @@ impl Machine {
             self.states.number(state)
         });
         number.unwrap_or(UNTOUCHED)
+    }
+
+    /// The state of memory that an act has freed.
+    pub(super) fn freed(&mut self, act: u32) -> u32 {
+        let state = self.anew(act);
+        if state == UNTOUCHED && !self.is_full {
+            self.is_full = true;
+            super::unlearn();
+        }
+        state
+    }
+
+    /// Whether memory in a state may have been freed since it was last written.
+    pub(super) fn may_be_freed(&self, state: u32) -> bool {
+        if state == UNTOUCHED {
+            return self.is_full;
+        }
+        let write = self.states.get(state).write;
+        write != 0 && self.acts.get(write).kind == Kind::Free as u8
     }
 
     /// The pairs that an act completes, and what is left of it for those to come.
@@ -223,6 +245,11 @@ impl Machine {
             true => [first, one, act],
         };
         Stint { acts }
+    }
+
+    /// Whether an act is by another thread than the last one at a place.
+    pub(super) fn is_by_other(&self, state: u32, act: u32) -> bool {
+        self.thread(self.states.get(state).current) != self.acts.get(act).thread
     }
 
     /// Who a stint is by.

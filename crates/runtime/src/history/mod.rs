@@ -11,14 +11,12 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use hashbrown::HashMap;
 use raddle_trace::control::{PAPER, Plan};
 use raddle_trace::history::{
     ACTS, ACTS_MAX, Act, BYTES, FILE_BYTES, FIRST, Head, PAIRS, PAIRS_MAX, PATTERNS, PATTERNS_MAX,
     STATES, STATES_MAX, STINTS, STINTS_MAX, WINDOW_MAX, WORDS,
 };
 use raddle_trace::record::{Kind, LOW, Record, SIZE};
-use rustc_hash::FxBuildHasher;
 
 use self::cells::Cells;
 use self::log::Log;
@@ -28,15 +26,15 @@ use crate::{shared, sys, tls};
 /// A step that the access path takes by itself.
 #[repr(C, align(16))]
 pub(crate) struct Fast {
-    /// The state before, and above that the lower half of the pc.
+    /// Who accesses, and where in the program: see [`tls::READER`].
     key: AtomicU64,
-    /// The thread's number plus 1, and above that 1 for a write.
-    who: AtomicU32,
+    /// The state before.
+    before: AtomicU32,
     /// The state behind.
     next: AtomicU32,
 }
 
-const _: () = assert!(core::mem::offset_of!(Fast, who) == 8);
+const _: () = assert!(core::mem::offset_of!(Fast, before) == 8);
 const _: () = assert!(core::mem::offset_of!(Fast, next) == 12);
 const _: () = assert!(size_of::<Fast>() == 16);
 
@@ -44,12 +42,12 @@ const _: () = assert!(size_of::<Fast>() == 16);
 pub(crate) const FAST_BITS: u32 = 14;
 /// For the access path: steps by hash. In `.bss`: untouched pages of it cost nothing.
 pub(crate) static FAST: [Fast; 1 << FAST_BITS] =
-    [const { Fast { key: AtomicU64::new(0), who: AtomicU32::new(0), next: AtomicU32::new(0) } };
+    [const { Fast { key: AtomicU64::new(0), before: AtomicU32::new(0), next: AtomicU32::new(0) } };
         1 << FAST_BITS];
-/// How keys are spread over the table.
-pub(crate) const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// In [`Fast::who`]: a write.
-pub(crate) const WRITES: u32 = 1 << 16;
+/// How places of the program are spread over the table.
+pub(crate) const SPREAD: u32 = 0x1e37_79b1;
+/// The bits of a hash that tell how far into the table, in halves of bytes.
+pub(crate) const HALVES: u32 = ((1 << FAST_BITS) - 1) << 3;
 
 /// For the access path: where the states of words and of bytes are.
 pub(crate) static WORDS_START: AtomicU64 = AtomicU64::new(0);
@@ -62,11 +60,6 @@ struct Histories {
     cells: Cells,
     /// Acts by hash, each with its number.
     recent: [(Act, u32); RECENT],
-    /// The upper half of each act's pc, by the lower half.
-    halves: HashMap<u32, u32, FxBuildHasher>,
-    /// Whether two acts share the lower half of their pc: then the access path cannot tell them
-    /// apart.
-    is_ambiguous: bool,
 }
 
 const RECENT: usize = 1 << 10;
@@ -110,8 +103,6 @@ pub(crate) fn start_by(plan: &Plan) -> bool {
         // SAFETY: the mapping of the whole file, which stays.
         cells: unsafe { Cells::new(start) },
         recent: [(Act::default(), 0); RECENT],
-        halves: HashMap::default(),
-        is_ambiguous: false,
     };
     WORDS_START.store(histories.cells.start() + WORDS, Ordering::Relaxed);
     BYTES_START.store(histories.cells.start() + BYTES, Ordering::Relaxed);
@@ -161,21 +152,27 @@ pub(crate) extern "C" fn access(addr: u64, head: u64, pc: u64) {
         let act = histories.act(me, pc, kind, writes);
         let step = histories.cells.touch(&mut histories.machine, addr, bytes, act);
         if let Some((before, next)) = step
-            && !histories.is_ambiguous
+            && !histories.machine.may_be_freed(before)
         {
-            remember(before, pc, me, writes, next);
+            remember(tls::get(if writes { tls::WRITER } else { tls::READER }) | pc, before, next);
         }
     });
 }
 
 /// The access path knows a step from now on.
-fn remember(before: u32, pc: u64, me: u32, writes: bool, next: u32) {
-    let key = u64::from(before) | pc << 32;
-    let at = key.wrapping_mul(SPREAD) >> (64 - FAST_BITS);
-    let fast = &FAST[at as usize];
+fn remember(key: u64, before: u32, next: u32) {
+    let hash = (key as u32).wrapping_mul(SPREAD).wrapping_add(before << 3);
+    let fast = &FAST[(hash & HALVES) as usize >> 3];
     fast.key.store(key, Ordering::Relaxed);
-    fast.who.store(me + 1 + if writes { WRITES } else { 0 }, Ordering::Relaxed);
+    fast.before.store(before, Ordering::Relaxed);
     fast.next.store(next, Ordering::Relaxed);
+}
+
+/// The access path knows no step any more.
+fn unlearn() {
+    for fast in &FAST {
+        fast.key.store(0, Ordering::Relaxed);
+    }
 }
 
 /// Any other event.
@@ -251,13 +248,6 @@ impl Histories {
         }
         let number = self.machine.acts.number(act).unwrap_or(FIRST);
         self.recent[at] = (act, number);
-        let upper = (pc >> 32) as u32;
-        if *self.halves.entry(pc as u32).or_insert(upper) != upper && !self.is_ambiguous {
-            self.is_ambiguous = true;
-            for fast in &FAST {
-                fast.who.store(0, Ordering::Relaxed);
-            }
-        }
         number
     }
 }

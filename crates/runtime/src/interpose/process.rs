@@ -60,7 +60,7 @@ extern "C" fn fork_inner() -> pid_t {
     let child = real!(fork() -> pid_t);
     if child == 0 {
         shared::MODE.store(shared::OFF, Ordering::SeqCst);
-        tls::set(tls::THREAD, 0);
+        tls::set_thread(None);
         tls::set(tls::LANE, 0);
         SCHED.break_lock();
         freed::break_lock();

@@ -231,7 +231,7 @@ pub(crate) fn adopt() -> u32 {
     };
     shared::slot(me).kernel_id.store(sys::gettid(), Ordering::Relaxed);
     shared::flag(raddle_trace::control::EXTERNAL);
-    tls::set(tls::THREAD, u64::from(me) + 1);
+    tls::set_thread(Some(me));
     tls::set(tls::LANE, lane::address(0));
     come_back(me);
     me
@@ -301,7 +301,7 @@ pub(crate) fn first(me: u32) {
 
 /// A new thread waits for its first turn. Gives its start routine and argument.
 pub(crate) fn begin(me: u32, stack: (u64, u64)) -> (usize, usize) {
-    tls::set(tls::THREAD, u64::from(me) + 1);
+    tls::set_thread(Some(me));
     tls::set(tls::LANE, lane::address(0));
     let slot = shared::slot(me);
     slot.stack_low.store(stack.0, Ordering::Relaxed);
@@ -348,7 +348,7 @@ pub(crate) fn end(me: u32) {
     let stretch = sched.take_stretch(me);
     sched.leaving = Some(Leaving { reason: Switch::Ended, pc, stretch });
     sched.exiting = kernel_id;
-    tls::set(tls::THREAD, 0);
+    tls::set_thread(None);
     pass(sched, next);
     // What still comes, such as the destructors of other thread keys, is on its own.
     tls::set(tls::LANE, 0);

@@ -3,14 +3,23 @@
 //! A place that only one thread has touched so far, as most of memory is, keeps its first access,
 //! its last write and its last read; windows and pairs start when a second thread comes.
 
+mod cells;
+mod kinds;
+mod nests;
+mod stacks;
+
 use raddle_trace::event::{AtomicAction, Event, Op};
 use raddle_trace::id::{Addr, Pc, Site, ThreadId};
 use raddle_trace::run::Run;
 use rustc_hash::FxHashMap;
 
+use self::cells::{Cells, Place, Seen};
+use self::kinds::{Key, Kind, Kinds};
+use self::nests::Nests;
+use self::stacks::{Node, ROOT, Stacks};
 use super::facts::{Act, Facts, Lap, Pair, PairFact, Pattern, PatternFact, Point, writes};
 use super::pairs::Last;
-use super::window::{Entry, Policy, Window};
+use super::window::{Policy, Window};
 use crate::sharing::GRANULE_BITS;
 use crate::witness::Deed;
 
@@ -18,8 +27,6 @@ use crate::witness::Deed;
 pub const LAPS_MAX: usize = 3;
 /// Occurrences of a pair that are kept, each with other threads or loops.
 const INSTANCES_MAX: usize = 256;
-/// Calls around an access that are told.
-const STACK_MAX: usize = 16;
 
 /// Tells the loops that an access is in.
 pub trait Laps: Send {
@@ -55,7 +62,7 @@ pub struct Collector {
     cells: Cells,
     found: Found,
     kinds: Kinds,
-    nests: Vec<([Lap; LAPS_MAX], u8)>,
+    nests: Nests,
     /// By thread.
     calls: Vec<Node>,
     stacks: Stacks,
@@ -69,92 +76,6 @@ pub struct Collector {
 /// Shared places that are kept at a time, of some half a kilobyte each.
 const KEPT_MAX: u64 = 1 << 21;
 
-enum Place {
-    /// By one thread: the first access, the last write, the last read.
-    Own {
-        first: Seen,
-        write: Option<Seen>,
-        read: Option<Seen>,
-    },
-    Shared(Box<(Window<Seen>, Last<Seen>)>),
-}
-
-/// An access. Small, since there are many: what is the same each time is in its kind.
-#[derive(Clone, Copy, Debug)]
-struct Seen {
-    seq: u64,
-    kind: u32,
-    /// Number of its loops; 0 for none.
-    nest: u32,
-    thread: u16,
-    /// First and last byte within the granule.
-    from: u8,
-    to: u8,
-    writes: bool,
-}
-
-const _: () = assert!(size_of::<Option<Seen>>() == 24);
-
-impl Seen {
-    /// A bit for each byte of the granule.
-    fn bytes(&self) -> u8 {
-        (u8::MAX >> (7 - self.to + self.from)) << self.from
-    }
-}
-
-impl Entry for Seen {
-    fn thread(&self) -> u32 {
-        u32::from(self.thread)
-    }
-
-    fn writes(&self) -> bool {
-        self.writes
-    }
-}
-
-/// What is the same about many accesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Kind {
-    thread: ThreadId,
-    pc: Pc,
-    deed: Deed,
-    stack: Node,
-}
-
-impl Kind {
-    fn key(self) -> Key {
-        (self.pc, self.deed)
-    }
-}
-
-/// Kinds that are found without a search.
-const N_RECENT: usize = 1 << 12;
-
-/// All kinds, by number.
-struct Kinds {
-    all: Vec<Kind>,
-    numbers: FxHashMap<Kind, u32>,
-    recent: Vec<u32>,
-}
-
-impl Kinds {
-    fn number(&mut self, kind: Kind) -> u32 {
-        let mixed = (kind.pc.0 ^ u64::from(kind.stack) << 7 ^ u64::from(kind.thread.0) << 3)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let recent = &mut self.recent[(mixed >> 52) as usize % N_RECENT];
-        if self.all.get(*recent as usize) == Some(&kind) {
-            return *recent;
-        }
-        let all = &mut self.all;
-        *recent = *self.numbers.entry(kind).or_insert_with(|| {
-            all.push(kind);
-            all.len() as u32 - 1
-        });
-        *recent
-    }
-}
-
-type Key = (Pc, Deed);
 /// An occurrence: the access, and its granule.
 type At = (Seen, u64);
 
@@ -188,79 +109,12 @@ impl Found {
             .or_insert_with(|| (seen.iter().map(|one| (**one, granule)).collect(), window));
         *least = window.min(*least);
     }
-}
 
-/// What is known of memory, by granule: most often nothing, or one place.
-#[derive(Default)]
-struct Cells {
-    pages: FxHashMap<u64, Box<[u32]>>,
-    cells: Vec<Cell>,
-    free: Vec<u32>,
-}
-
-/// A place: bytes of a granule to which the same has happened; and the number of the next one
-/// in the same granule, plus one.
-struct Cell {
-    next: u32,
-    /// A bit for each byte.
-    bytes: u8,
-    place: Place,
-}
-
-/// Granules of a page.
-const PAGE: u64 = 512;
-
-impl Cells {
-    /// The number of a granule's first cell, plus one; 0 for none.
-    fn first(&mut self, granule: u64) -> &mut u32 {
-        let page = self.pages.entry(granule / PAGE);
-        let page = page.or_insert_with(|| vec![0; PAGE as usize].into());
-        &mut page[(granule % PAGE) as usize]
-    }
-
-    /// Adds a cell to a granule.
-    fn add(&mut self, granule: u64, bytes: u8, place: Place) -> u32 {
-        let next = *self.first(granule);
-        let cell = Cell { next, bytes, place };
-        let number = match self.free.pop() {
-            Some(number) => {
-                self.cells[number as usize] = cell;
-                number + 1
-            }
-            None => {
-                self.cells.push(cell);
-                self.cells.len() as u32
-            }
-        };
-        *self.first(granule) = number;
-        number
-    }
-
-    /// Takes all cells out of a granule.
-    fn take(&mut self, granule: u64, mut taken: impl FnMut(Place)) {
-        let Some(page) = self.pages.get_mut(&(granule / PAGE)) else { return };
-        let mut number = std::mem::take(&mut page[(granule % PAGE) as usize]);
-        while number != 0 {
-            let index = number - 1;
-            let cell = &mut self.cells[index as usize];
-            number = cell.next;
-            let none = Seen { seq: 0, kind: 0, nest: 0, thread: 0, from: 0, to: 0, writes: false };
-            let nothing = Place::Own { first: none, write: None, read: None };
-            taken(std::mem::replace(&mut cell.place, nothing));
-            self.free.push(index);
-        }
-    }
-
-    /// The granules of a range that may have cells, by page.
-    fn granules(&self, first: u64, last: u64) -> Vec<u64> {
-        let pages = first / PAGE..=last / PAGE;
-        let within = |page: u64| (page * PAGE).max(first)..=(page * PAGE + PAGE - 1).min(last);
-        if last / PAGE - first / PAGE > self.pages.len() as u64 {
-            let pages = self.pages.keys().copied().filter(|page| pages.contains(page));
-            pages.flat_map(within).collect()
-        } else {
-            pages.filter(|page| self.pages.contains_key(page)).flat_map(within).collect()
-        }
+    /// Every access that is remembered.
+    fn each(&mut self, mut visit: impl FnMut(&mut Seen)) {
+        let pairs = self.pairs.values_mut().flatten().flatten();
+        let patterns = self.patterns.values_mut().flat_map(|(at, _)| at);
+        pairs.chain(patterns).for_each(|(seen, _)| visit(seen));
     }
 }
 
@@ -273,12 +127,8 @@ impl Collector {
             laps: None,
             cells: Cells::default(),
             found: Found::default(),
-            kinds: Kinds {
-                all: Vec::new(),
-                numbers: FxHashMap::default(),
-                recent: vec![0; N_RECENT],
-            },
-            nests: vec![([NO_LAP; LAPS_MAX], 0)],
+            kinds: Kinds::default(),
+            nests: Nests::default(),
             calls: Vec::new(),
             stacks: Stacks::default(),
             seq: 0,
@@ -353,15 +203,12 @@ impl Collector {
         let mut site = |pc: Pc| *sites.entry(pc).or_insert_with(|| run.site(pc));
         let mut act = |(pc, deed): Key| Act { site: site(pc), deed };
         let kind = |number: u32| kinds.all[number as usize];
-        let point = |&(seen, granule): &At| {
-            let (laps, n_laps) = &nests[seen.nest as usize];
-            Point {
-                thread: kind(seen.kind).thread,
-                seq: seen.seq,
-                addr: Addr((granule << GRANULE_BITS) + u64::from(seen.from)),
-                bytes: u32::from(seen.to - seen.from) + 1,
-                laps: laps[..usize::from(*n_laps)].to_vec(),
-            }
+        let point = |&(seen, granule): &At| Point {
+            thread: kind(seen.kind).thread,
+            seq: seen.seq,
+            addr: Addr((granule << GRANULE_BITS) + u64::from(seen.from)),
+            bytes: u32::from(seen.to - seen.from) + 1,
+            laps: nests.get(seen.nest).to_vec(),
         };
         // Kinds of different threads and stacks are one pair.
         let mut pairs: FxHashMap<[Key; 2], Vec<[At; 2]>> = FxHashMap::default();
@@ -458,16 +305,15 @@ impl Collector {
     /// The number of the loops around an access.
     fn nest(&mut self, thread: ThreadId, pc: Pc) -> u32 {
         let Some(teller) = &mut self.laps else { return 0 };
-        let mut laps = [NO_LAP; LAPS_MAX];
-        let n_laps = teller.at(thread, pc, &mut laps) as u8;
-        if n_laps == 0 {
-            return 0;
+        if self.nests.is_full() {
+            let Self { nests, cells, found, .. } = self;
+            nests.keep(|renumber| {
+                let places = cells.cells.iter_mut().map(|cell| &mut cell.place);
+                places.for_each(|place| place.each(|seen| renumber(&mut seen.nest)));
+                found.each(|seen| renumber(&mut seen.nest));
+            });
         }
-        // Most often it is the same as before.
-        if self.nests.last() != Some(&(laps, n_laps)) {
-            self.nests.push((laps, n_laps));
-        }
-        self.nests.len() as u32 - 1
+        self.nests.number(thread, |laps| teller.at(thread, pc, laps))
     }
 
     fn at(&mut self, granule: u64, new: Seen) {
@@ -579,58 +425,5 @@ impl Collector {
             self.calls.resize(index + 1, ROOT);
         }
         &mut self.calls[index]
-    }
-}
-
-const NO_LAP: Lap = Lap { entry: 0, activation: 0, iteration: None };
-
-impl Place {
-    fn copy(&self) -> Self {
-        match self {
-            Self::Own { first, write, read } => {
-                Self::Own { first: *first, write: *write, read: *read }
-            }
-            Self::Shared(shared) => Self::Shared(shared.clone()),
-        }
-    }
-}
-
-/// A stack of calls, as a node in a tree of them.
-type Node = u32;
-const ROOT: Node = 0;
-
-/// The stacks that were seen: each is a call within another.
-struct Stacks {
-    nodes: Vec<(Node, Pc)>,
-    below: FxHashMap<(Node, Pc), Node>,
-}
-
-impl Default for Stacks {
-    fn default() -> Self {
-        Self { nodes: vec![(ROOT, Pc(0))], below: FxHashMap::default() }
-    }
-}
-
-impl Stacks {
-    fn below(&mut self, node: Node, call: Pc) -> Node {
-        let nodes = &mut self.nodes;
-        *self.below.entry((node, call)).or_insert_with(|| {
-            nodes.push((node, call));
-            nodes.len() as Node - 1
-        })
-    }
-
-    fn above(&self, node: Node) -> Node {
-        self.nodes[node as usize].0
-    }
-
-    /// The calls of a stack, innermost first.
-    fn calls(&self, mut node: Node) -> impl Iterator<Item = Pc> + '_ {
-        std::iter::from_fn(move || {
-            let (above, call) = *self.nodes.get(node as usize).filter(|_| node != ROOT)?;
-            node = above;
-            Some(call)
-        })
-        .take(STACK_MAX)
     }
 }
