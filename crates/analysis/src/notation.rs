@@ -112,7 +112,7 @@ impl Notation {
             "lower" => Op::SemWait { semaphore: object, tried: false },
             "enter" => Op::BarrierEnter(object),
             "leave" => Op::BarrierLeave(object),
-            "alloc" => Op::Alloc { block: object, bytes: 8 },
+            "alloc" => Op::Alloc { block: object, bytes: 8, room: 8 },
             "free" => Op::Free { block: object, bytes: 8 },
             "init" => Op::Init { object, kind: Lock::Mutex },
             "destroy" => Op::Destroy { object, kind: Lock::Mutex },

@@ -93,8 +93,8 @@ impl Observed {
                 self.running = Some(thread);
                 return;
             }
-            Op::Alloc { block, bytes } => {
-                for (_, number) in sharing.numbers(block, bytes) {
+            Op::Alloc { block, room, .. } => {
+                for (_, number) in sharing.numbers(block, room) {
                     if let Some(place) = self.places.get_mut(number as usize) {
                         place.clear();
                     }

@@ -217,7 +217,7 @@ impl Reader {
             Op::BarrierLeave(barrier) => self.take_at(thread, barrier),
             Op::OnceEnd { control, .. } | Op::Before(control) => self.give_at(thread, control),
             Op::OncePass(control) | Op::After(control) => self.take_at(thread, control),
-            Op::Alloc { block, bytes } if self.location.overlaps(block.0, bytes) => {
+            Op::Alloc { block, room, .. } if self.location.overlaps(block.0, room) => {
                 self.story.accesses.clear();
                 self.story.allocated = Some((thread, pc));
             }

@@ -103,7 +103,7 @@ pub fn words(namer: &Namer, event: &Event) -> String {
         Op::FutexWake { futex, n_woken } => {
             format!("signals {}, {}", object("futex", futex), woken_words(n_woken))
         }
-        Op::Alloc { block, bytes } => format!("allocates {} at {block}", bytes_words(bytes)),
+        Op::Alloc { block, bytes, .. } => format!("allocates {} at {block}", bytes_words(bytes)),
         Op::Free { block, bytes } => free_words(namer, block, bytes),
         Op::Sleep { ns } => format!("sleeps for {}", duration(ns)),
         Op::Yield => "yields".to_owned(),

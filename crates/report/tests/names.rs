@@ -73,7 +73,7 @@ fn mutex(lock: Addr) -> LockOp {
 /// Checks the words for an operation, after the namer took it.
 fn check(op: Op, expect: &str) {
     let mut namer = namer();
-    namer.push(0, &event(Op::Alloc { block: BLOCK, bytes: 64 }));
+    namer.push(0, &event(Op::Alloc { block: BLOCK, bytes: 64, room: 64 }));
     namer.push(1, &event(op));
     assert_eq!(events::words(&namer, &event(op)), expect);
 }
@@ -212,7 +212,7 @@ fn functions() {
 
 #[test]
 fn the_heap() {
-    check(Op::Alloc { block: Addr(0x100), bytes: 16 }, "allocates 16 bytes at 0x100");
+    check(Op::Alloc { block: Addr(0x100), bytes: 16, room: 16 }, "allocates 16 bytes at 0x100");
     let free = Op::Free { block: BLOCK, bytes: 64 };
     check(free, &format!("frees 64 bytes allocated at {}", site()));
     check(Op::Free { block: Addr(0x100), bytes: 0 }, "frees 0 bytes at 0x100");
@@ -248,7 +248,7 @@ fn all_else() {
 #[test]
 fn a_name_is_that_of_its_moment() {
     let mut namer = namer();
-    namer.push(1, &event(Op::Alloc { block: BLOCK, bytes: 64 }));
+    namer.push(1, &event(Op::Alloc { block: BLOCK, bytes: 64, room: 64 }));
     namer.push(2, &event(Op::Free { block: BLOCK, bytes: 64 }));
     let site = site();
     let at = |seq| namer.place_at(Addr(BLOCK.0 + 8), 4, seq).to_string();
@@ -261,7 +261,7 @@ fn a_name_is_that_of_its_moment() {
 fn a_stack_where_a_freed_block_was_is_a_stack() {
     let mut namer = namer();
     let block = Addr(0x7ff0_0000);
-    namer.push(1, &event(Op::Alloc { block, bytes: 0x8000 }));
+    namer.push(1, &event(Op::Alloc { block, bytes: 0x8000, room: 0x8000 }));
     namer.push(2, &event(Op::Free { block, bytes: 0x8000 }));
     assert_eq!(namer.location(Addr(0x7ff0_7ff8), 4), "stack of main/1 (-8)");
 }
@@ -272,7 +272,7 @@ fn a_block_that_a_library_allocates_is_its_callers() {
     let library = Pc(0x10);
     namer.push(1, &event(Op::Enter { return_to: pc() }));
     namer.push(2, &event(Op::Enter { return_to: Pc(0x20) }));
-    let op = Op::Alloc { block: BLOCK, bytes: 64 };
+    let op = Op::Alloc { block: BLOCK, bytes: 64, room: 64 };
     namer.push(3, &Event { thread: WORKER, pc: library, op });
     assert_eq!(namer.location(BLOCK, 4), format!("heap block allocated at {}", site()));
 }

@@ -6,6 +6,11 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::sys;
 
+/// How often [`Guarded::lock_soon`] looks before it sleeps, how often it sleeps, and for how long.
+const SPINS: u32 = 200;
+const WAITS: u32 = 300;
+const WAIT_NS: u64 = 10_000_000;
+
 /// A value that one thread uses at a time.
 pub(crate) struct Guarded<T> {
     /// 0 free, 1 taken, 2 taken and somebody waits.
@@ -30,6 +35,24 @@ impl<T> Guarded<T> {
             }
         }
         Guard { owner: self }
+    }
+
+    /// Waits for the value, which is never kept for long, but not for ever: whoever has it may
+    /// never come back.
+    pub(crate) fn lock_soon(&self) -> Option<Guard<'_, T>> {
+        for _ in 0..SPINS {
+            if let Some(guard) = self.try_lock() {
+                return Some(guard);
+            }
+            core::hint::spin_loop();
+        }
+        for _ in 0..WAITS {
+            if self.word.swap(2, Ordering::Acquire) == 0 {
+                return Some(Guard { owner: self });
+            }
+            sys::futex_wait(&self.word, 2, Some(WAIT_NS), false);
+        }
+        None
     }
 
     /// The value, if it is free now.

@@ -34,10 +34,10 @@ fn adopted() -> Option<u32> {
     Some(id)
 }
 
-/// Whether threads run free and are recorded.
+/// Whether threads run free and are recorded, or what they do is kept.
 #[inline]
 pub(crate) fn free() -> bool {
-    shared::mode() == shared::FREE && tls::get(tls::QUIET) == 0
+    shared::free() && tls::get(tls::QUIET) == 0
 }
 
 /// Where the program called the interposed function that is going on.
@@ -63,6 +63,17 @@ pub(crate) extern "C" fn slow_access(addr: u64, head: u64, pc: u64) {
         }
         freed::check(me, addr, bytes, pc);
     } else if free() {
+        free_access(addr, head, pc);
+    }
+}
+
+fn free_access(addr: u64, head: u64, pc: u64) {
+    if shared::mode() == shared::COLLECT_FREE {
+        if (tls::get(tls::COUNTDOWN) as i64) < 0 {
+            free_countdown();
+        }
+        history::access(addr, head, pc);
+    } else {
         free_delay();
         free_append(Record { head: head | addr & LOW, tail: pc }, &[]);
     }
@@ -92,7 +103,7 @@ pub(crate) fn range(addr: u64, bytes: u64, write: bool, pc: u64) {
         }
     } else if free() {
         free_delay();
-        free_append(Record::new(kind, 0, addr, 0, pc), &[bytes]);
+        record(kind, 0, addr, 0, pc, &[bytes]);
     }
 }
 
@@ -154,7 +165,8 @@ pub(crate) fn stop(ending: Ending, me: u32, pc: u64, addr: u64, message: &[u8]) 
 
 /// Whether events are recorded at all.
 pub(crate) fn recording() -> bool {
-    matches!(shared::mode(), shared::TRACE | shared::FREE | shared::COLLECT)
+    use shared::{COLLECT, COLLECT_FREE, FREE, TRACE};
+    matches!(shared::mode(), TRACE | FREE | COLLECT | COLLECT_FREE)
 }
 
 /// Records an event of the running thread, if events are recorded.
@@ -163,7 +175,9 @@ pub(crate) fn record(kind: Kind, info: u8, operand: u64, extra: u16, pc: u64, mo
         shared::TRACE if tls::get(tls::QUIET) == 0 && tls::get(tls::TURN) == 1 => {
             lane::append_all(kind, info, operand, extra, pc, more);
         }
-        shared::COLLECT => history::event(kind, info, operand, pc, more),
+        shared::COLLECT | shared::COLLECT_FREE => {
+            history::event(kind, info, operand, extra, pc, more)
+        }
         shared::FREE if tls::get(tls::QUIET) == 0 => {
             free_append(Record::new(kind, info, operand, extra, pc), more)
         }
@@ -182,7 +196,8 @@ fn free_append(record: Record, more: &[u64]) {
     }
 }
 
-fn time_stamp() -> u64 {
+/// Now, as all threads count it.
+pub(crate) fn time_stamp() -> u64 {
     // The counter runs at the same pace on all processors of any machine of the last decade.
     core::hint::black_box(crate::abi::time_stamp())
 }
@@ -201,6 +216,30 @@ pub(crate) fn free_delay() {
     if strikes {
         sys::sleep_us(us);
     }
+}
+
+/// How far ahead it is found out which accesses come with a delay.
+const AHEAD: u64 = 1 << 10;
+
+/// While what free threads do is kept: a delay, if this access comes with one, and how many
+/// accesses come without one then.
+#[cold]
+fn free_countdown() {
+    let plan = &shared::control().plan;
+    let probability = plan.delay_probability.load(Ordering::Relaxed);
+    if probability == 0 {
+        tls::set(tls::COUNTDOWN, i64::MAX as u64);
+        return;
+    }
+    let mut random = Random::from_state(tls::get(tls::RANDOM));
+    if tls::get(tls::DELAYED) != 0 {
+        let us_max = u64::from(plan.delay_us_max.load(Ordering::Relaxed).max(1));
+        sys::sleep_us(1 + random.below(us_max));
+    }
+    let n = (0..AHEAD).take_while(|_| random.next() as u32 >= probability).count() as u64;
+    tls::set(tls::RANDOM, random.state());
+    tls::set(tls::COUNTDOWN, n);
+    tls::set(tls::DELAYED, u64::from(n < AHEAD));
 }
 
 static FREE_THREADS: AtomicU32 = AtomicU32::new(0);
@@ -232,6 +271,7 @@ pub(crate) fn free_begin_as(id: u32, parent: u32, ordinal: u32, stack: (u64, u64
         slot.state.store(raddle_trace::control::State::Ready as u32, Ordering::Relaxed);
         shared::control().n_threads.fetch_max(id + 1, Ordering::AcqRel);
     }
+    history::forget(stack.0, stack.1.saturating_sub(stack.0));
     let recorded = shared::control().plan.deliver.load(Ordering::Relaxed) == Deliver::Trace as u32;
     if !recorded {
         return;

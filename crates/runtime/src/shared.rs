@@ -29,6 +29,8 @@ pub(crate) const WATCH: u8 = 3;
 pub(crate) const COUNT: u8 = 4;
 /// Controlled, and what happens at each place of memory is kept ([`crate::history`]).
 pub(crate) const COLLECT: u8 = 5;
+/// The same of free threads.
+pub(crate) const COLLECT_FREE: u8 = 6;
 
 /// From now on there is freed memory to look out for.
 pub(crate) fn watch() {
@@ -46,6 +48,12 @@ pub(crate) fn mode() -> u8 {
 #[inline(always)]
 pub(crate) fn controlled() -> bool {
     matches!(mode(), COUNT | WATCH | TRACE | COLLECT)
+}
+
+/// Threads run free.
+#[inline(always)]
+pub(crate) fn free() -> bool {
+    matches!(mode(), FREE | COLLECT_FREE)
 }
 
 /// Maps the block that `descriptor` names and claims it for this process. None if it is not
@@ -90,6 +98,7 @@ pub(crate) fn set_mode() {
         Mode::from_u8(plan.mode.load(Ordering::Relaxed) as u8),
         Deliver::from_u8(plan.deliver.load(Ordering::Relaxed) as u8),
     ) {
+        (Some(Mode::Free), Some(Deliver::Histories)) if history::start_by(plan) => COLLECT_FREE,
         (Some(Mode::Free), _) => FREE,
         (_, Some(Deliver::Trace)) => TRACE,
         (_, Some(Deliver::Histories)) if history::start_by(plan) => COLLECT,

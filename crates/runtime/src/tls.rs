@@ -54,6 +54,10 @@ pub(crate) const READER: usize = 152;
 /// See [`READER`].
 pub(crate) const WRITER: usize = 160;
 
+/// While what free threads do is kept: 1 if an access comes with a delay once [`COUNTDOWN`] has
+/// run out.
+pub(crate) const DELAYED: usize = 168;
+
 global_asm!(
     ".section .tbss,\"awT\",@nobits",
     ".balign 64",
@@ -120,6 +124,8 @@ pub(crate) fn thread() -> Option<u32> {
 pub(crate) fn set_thread(thread: Option<u32>) {
     let number = thread.map_or(0, |thread| u64::from(thread) + 1);
     set(THREAD, number);
+    // Free threads can be more than there is room for; those are nobody.
+    let number = if number < 1 << 15 { number } else { 0 };
     set(READER, number << 48);
     set(WRITER, number << 48 | 1 << 63);
 }

@@ -90,8 +90,8 @@ pub enum Op {
     FutexWoken { futex: Addr, how: Wake, by: ThreadId },
     /// A futex wake.
     FutexWake { futex: Addr, n_woken: u16 },
-    /// A block of memory came to be.
-    Alloc { block: Addr, bytes: u64 },
+    /// A block of memory came to be: the bytes that were asked for, and those that there are.
+    Alloc { block: Addr, bytes: u64, room: u64 },
     /// A block of memory is freed.
     Free { block: Addr, bytes: u64 },
     /// A sleep.
@@ -530,7 +530,10 @@ impl Decoder {
             Kind::FutexWait => Op::FutexWait { futex: addr, expected: first },
             Kind::FutexWoken => Op::FutexWoken { futex: addr, how: wake()?, by },
             Kind::FutexWake => Op::FutexWake { futex: addr, n_woken: record.extra() },
-            Kind::Alloc => Op::Alloc { block: addr, bytes: first },
+            Kind::Alloc => {
+                let room = first.saturating_add(record.extra().into());
+                Op::Alloc { block: addr, bytes: first, room }
+            }
             Kind::Free => Op::Free { block: addr, bytes: first },
             Kind::Sleep => Op::Sleep { ns: first },
             Kind::Yield => Op::Yield,

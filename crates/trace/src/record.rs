@@ -187,7 +187,8 @@ kinds! {
     /// could not.
     SemAsk = 44,
 
-    /// A block of memory at the operand came to be. More: its size.
+    /// A block of memory at the operand came to be. Extra: how many bytes there are beyond those
+    /// that were asked for. More: these.
     Alloc = 48,
     /// The block at the operand is freed. Counts as a write of all of it. More: its size.
     Free = 49,

@@ -199,8 +199,8 @@ impl<'a> Scan<'a> {
             }
             Op::OncePass(control) | Op::After(control) => self.take_at(thread, control),
             Op::Before(at) => self.give_at(thread, at),
-            Op::Alloc { block, bytes } => {
-                let numbers = self.sharing.numbers(block, bytes).map(|(_, number)| number);
+            Op::Alloc { block, room, .. } => {
+                let numbers = self.sharing.numbers(block, room).map(|(_, number)| number);
                 self.accesses.renew(numbers, &self.model.kinds);
             }
             Op::Free { block, bytes } => self.free(here, block, bytes),

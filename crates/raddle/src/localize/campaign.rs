@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use raddle_analysis::localize::collect::Settings;
@@ -17,6 +18,8 @@ const PASSED_ENOUGH: usize = 50;
 const FAILED_ENOUGH: usize = 20;
 /// If so many have passed and none has failed, failures are looked for in another way.
 const RARE: usize = 48;
+/// What a free run may take of a processor if all is to be told of each.
+const SHORT: Duration = Duration::from_millis(50);
 /// Runs between two looks at whether it is enough.
 const BATCH: usize = 16;
 
@@ -62,6 +65,7 @@ impl Campaign<'_> {
         // Failing runs beyond those that are wanted do not count, within reason.
         let most = self.runs_max * if self.failed_wanted.is_some() { 10 } else { 1 };
         let mut weaver = Weaver::default();
+        let mut with_laps = false;
         while n_runs < most && !self.is_enough(&done) && !self.team.is_over() {
             // The first one tells how long a run is.
             let n = if n_steps == 0 { 1 } else { BATCH.min(most - n_runs) };
@@ -71,13 +75,24 @@ impl Campaign<'_> {
             }
             let mut hows = weaver.next(n);
             if hows.is_empty() {
-                hows = (0..n as u64).map(|i| self.how(seed + i, n_steps)).collect();
+                hows = (0..n as u64).map(|i| self.how(seed + i, n_steps, with_laps)).collect();
                 seed += n as u64;
             }
             let results = self.team.all(&hows, |how, cpu| {
                 let plan = Plan { cpu, ..how.plan(&self.plan) };
                 gather(self.team, how.clone(), &plan, self.settings)
             })?;
+            // A controlled run can be executed again when there is more to ask, a free one cannot.
+            // If they are short enough all is told of each; the first one, of which it is not,
+            // does not count then.
+            if n_steps == 0
+                && !hows[0].is_repeatable()
+                && let [Some((judged, _))] = &results[..]
+                && judged.execution.outcome.cpu <= SHORT
+            {
+                (with_laps, n_steps) = (true, 1);
+                continue;
+            }
             for (judged, sample) in results.into_iter().flatten() {
                 n_steps = n_steps.max(judged.execution.outcome.n_steps);
                 match sample {
@@ -112,13 +127,13 @@ impl Campaign<'_> {
         }
     }
 
-    fn how(&self, seed: u64, n_steps: u64) -> How {
+    fn how(&self, seed: u64, n_steps: u64, with_laps: bool) -> How {
         let policy = self.policy.clone().unwrap_or(match seed % 4 {
             0 => Policy::Random,
             1 | 3 => Policy::Pct { depth: 1 + (seed / 4 % 4) as u32, n_steps },
             _ => Policy::Pos,
         });
-        How { seed, policy, with_laps: false }
+        How { seed, policy, with_laps }
     }
 
     fn progress(&self, done: &Done) {

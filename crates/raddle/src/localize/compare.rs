@@ -66,6 +66,7 @@ pub(crate) fn compare(
         let mut first = (*first).clone();
         let mut passed: Vec<Sample> = passed.iter().map(|&sample| sample.clone()).collect();
         if suspects.is_empty()
+            && first.how.is_repeatable()
             && let Some(team) = team
         {
             // What is left to compare is loops, which takes the same runs once more.

@@ -105,8 +105,7 @@ pub(crate) fn gather(
     plan: &Plan,
     settings: Settings,
 ) -> Result<(Judged, Option<Sample>)> {
-    let is_fast = plan.mode() == Mode::Controlled && !how.with_laps;
-    if !is_fast || settings.window > WINDOW_MAX {
+    if how.with_laps || settings.window > WINDOW_MAX {
         return in_detail(team, how, plan, settings);
     }
     let mut histories = None;
@@ -118,7 +117,7 @@ pub(crate) fn gather(
         Verdict::Pass => None,
         Verdict::Fail(failure) => {
             let fail = fail(&judged, failure);
-            if n_steps <= DETAILED_MAX {
+            if n_steps <= DETAILED_MAX && how.is_repeatable() {
                 let again = in_detail(team, how.clone(), plan, settings)?;
                 if again.1.as_ref().is_some_and(|sample| sample.failure.as_ref() == Some(&fail)) {
                     return Ok(again);
@@ -147,9 +146,7 @@ pub(crate) fn in_detail(
     plan: &Plan,
     settings: Settings,
 ) -> Result<(Judged, Option<Sample>)> {
-    // A free run cannot be executed again to tell more of it.
-    let wants_laps = how.with_laps || plan.mode() == Mode::Free;
-    let mut sink = Gather::new(Collector::new(settings), wants_laps, plan.mode());
+    let mut sink = Gather::new(Collector::new(settings), how.with_laps, plan.mode());
     // Also accesses that only repeat others: what comes last counts.
     let judged = team.execute(plan, Delivery::EveryRecord(&mut sink))?;
     let Some(mut collector) = sink.finish() else { return Ok((judged, None)) };
@@ -276,6 +273,35 @@ mod tests {
             .map(|pattern| format!("{pattern:?}"))
             .chain(pairs.iter().map(|pair| format!("{pair:?}")))
             .collect()
+    }
+
+    /// What a run left, from its histories and from its records.
+    fn both(team: &Team, how: &How, settings: Settings) -> (Facts, Facts) {
+        let plan = how.plan(&Plan::default());
+        let mut histories = None;
+        let delivery = Delivery::Histories(kept(settings), &mut histories);
+        let judged = team.execute(&plan, delivery).expect("a run");
+        let run = &judged.execution.run;
+        let facts = recall(&histories.expect("histories"), run, 0);
+        let (_, sample) = in_detail(team, how.clone(), &plan, settings).expect("a run");
+        (facts, sample.expect("a run that is judged").facts)
+    }
+
+    #[test]
+    fn free_threads_that_have_only_one_order_tell_the_same_as_controlled_ones() {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+        let team = team(&tests.join("programs/sem_handed_over.c")).expect("a target");
+        let settings = Settings::default();
+        let how = |policy| How { seed: 1, policy, with_laps: false };
+        let (_, expected) = both(&team, &how(Policy::Random), settings);
+        assert!(expected.pairs.len() > 20 && expected.patterns.len() > 20);
+        for delay in [None, Some((0.001, 30)), Some((0.1, 3))] {
+            let (kept, exact) = both(&team, &how(Policy::Free { delay }), settings);
+            for facts in [kept, exact] {
+                assert_eq!(missing(&expected, &facts), Vec::<String>::new());
+                assert_eq!(missing(&facts, &expected), Vec::<String>::new());
+            }
+        }
     }
 
     #[test]

@@ -57,6 +57,13 @@ pub(crate) struct How {
     pub(crate) with_laps: bool,
 }
 
+impl How {
+    /// Whether the same plan gives the same run.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        !matches!(self.policy, Policy::Free { .. })
+    }
+}
+
 /// Who went next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Policy {

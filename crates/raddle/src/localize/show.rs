@@ -79,6 +79,7 @@ impl Case<'_> {
     fn detailed<'s>(&self, sample: &'s Sample) -> Result<Cow<'s, Sample>> {
         if let Some(team) = self.team
             && !sample.facts.is_exact
+            && sample.how.is_repeatable()
         {
             let plan = sample.how.plan(&plan(self.args));
             let (_, told) = in_detail(team, sample.how.clone(), &plan, settings(self.args))?;

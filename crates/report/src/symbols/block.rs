@@ -66,7 +66,7 @@ impl HeapMap {
     /// functions that the thread is in, outermost first.
     pub fn push(&mut self, seq: u64, event: &Event, callers: &[Pc]) {
         match event.op {
-            Op::Alloc { block, bytes } => {
+            Op::Alloc { block, bytes, .. } => {
                 let allocated = self.cause(seq, event, callers);
                 self.alloc(block, bytes, allocated);
             }
@@ -182,7 +182,7 @@ mod tests {
             let number = |n: usize| words[n].parse().expect("a number");
             let block = Addr(number(1));
             let op = match words[0] {
-                "alloc" => Op::Alloc { block, bytes: number(2) },
+                "alloc" => Op::Alloc { block, bytes: number(2), room: number(2) },
                 "free" => Op::Free { block, bytes: 0 },
                 other => panic!("no such op: {other}"),
             };

@@ -50,7 +50,7 @@ macro_rules! access {
             "js 3f",
             "ret",
             "2:",
-            // The one mode that is larger.
+            // The modes that are larger.
             "ja 9f",
             "cmp byte ptr [rip + {mode}], {watch}",
             "jne 5f",
@@ -171,12 +171,32 @@ macro_rules! access {
             "cmp dword ptr [r11 + r10 * 2 + 8], edx",
             "jne 2f",
             "mov r8d, dword ptr [r11 + r10 * 2 + 12]",
+            "cmp byte ptr [rip + {mode}], {collect}",
+            "jne 7f",
             "mov dword ptr [rcx], r8d",
             ".if {size} == 8 || {size} == 2",
             "mov dword ptr [rcx + 4], r8d",
             ".endif",
-            "7:",
+            "5:",
             "ret",
+            // Free threads: others may change the table, and the state.
+            "7:",
+            "cmp qword ptr [r11 + r10 * 2], r9",
+            "jne 2f",
+            "cmp r8d, edx",
+            "je 5b",
+            "mov eax, edx",
+            ".if {size} == 8 || {size} == 2",
+            "shl rax, 32",
+            "or rax, rdx",
+            "mov edx, r8d",
+            "shl r8, 32",
+            "or r8, rdx",
+            "lock cmpxchg qword ptr [rcx], r8",
+            ".else",
+            "lock cmpxchg dword ptr [rcx], r8d",
+            ".endif",
+            "je 5b",
             "2:",
             // No step from freed memory is known.
             unless_freed!("6f", "8f"),
@@ -185,6 +205,7 @@ macro_rules! access {
             "mov rdx, qword ptr [rsp]",
             "jmp {new_step}",
             "8:",
+            "mov rax, qword ptr [rip + raddle_tls@GOTTPOFF]",
             "add qword ptr fs:[rax + {countdown}], 1",
             "3:",
             "movabs rsi, {head}",
@@ -203,6 +224,7 @@ macro_rules! access {
             single_bytes = sym history::BYTES_START,
             count = const shared::COUNT,
             watch = const shared::WATCH,
+            collect = const shared::COLLECT,
             trace = const shared::TRACE,
             countdown = const tls::COUNTDOWN,
             lane = const tls::LANE,
@@ -245,7 +267,8 @@ const fn head(kind: Kind, info: u8) -> u64 {
 }
 
 const _: () = assert!(core::mem::offset_of!(Lane, cursor) == 0);
-const _: () = assert!(shared::COLLECT > shared::COUNT && shared::COUNT > shared::WATCH);
+const _: () = assert!(shared::COLLECT > shared::COUNT && shared::COLLECT_FREE > shared::COUNT);
+const _: () = assert!(shared::COUNT > shared::WATCH);
 const _: () = assert!(shared::WATCH > shared::FREE && shared::WATCH > shared::TRACE);
 const _: () = assert!(core::mem::offset_of!(Lane, limit) == 8);
 

@@ -1,6 +1,7 @@
 //! The states of places, and the older stints of each.
 
 use core::cell::Cell;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use raddle_trace::history::{
     ADDRESS_BITS, BYTES, OLDER, OLDER_BYTES, OLDER_WORDS, SPLIT, State, UNTOUCHED, WINDOW_MAX,
@@ -40,6 +41,15 @@ struct Ended {
     shares: bool,
 }
 
+/// The state of a place. Free threads change it without a lock as long as it stays theirs.
+fn get(cell: &AtomicU32) -> u32 {
+    cell.load(Ordering::Relaxed)
+}
+
+fn set(cell: &AtomicU32, state: u32) {
+    cell.store(state, Ordering::Relaxed);
+}
+
 fn fold(addr: u64) -> u64 {
     addr & ((1 << ADDRESS_BITS) - 1)
 }
@@ -60,24 +70,24 @@ impl Cells {
         unsafe { self.start.add(offset as usize) }.cast()
     }
 
-    fn word(&self, addr: u64) -> &'static Cell<u32> {
-        // SAFETY: each word of memory has its number in the file, which one thread at a time, the
-        // one that has the turn, looks at and changes.
+    fn word(&self, addr: u64) -> &'static AtomicU32 {
+        // SAFETY: each word of memory has its number in the file.
         unsafe { &*self.at(WORDS + (fold(addr) & !(WORD - 1))) }
     }
 
-    fn byte(&self, addr: u64) -> &'static Cell<u32> {
+    fn byte(&self, addr: u64) -> &'static AtomicU32 {
         // SAFETY: as for words.
         unsafe { &*self.at(BYTES + fold(addr) * 4) }
     }
 
     fn older_word(&self, addr: u64) -> &'static Cell<Older> {
-        // SAFETY: as for words.
+        // SAFETY: each word of memory has its stints in the file, which one thread at a time, the
+        // one that has the turn or the lock, looks at and changes.
         unsafe { &*self.at(OLDER_WORDS + (fold(addr) & !(WORD - 1)) * 4) }
     }
 
     fn older_byte(&self, addr: u64) -> &'static Cell<Older> {
-        // SAFETY: as for words.
+        // SAFETY: as for the stints of words.
         unsafe { &*self.at(OLDER_BYTES + fold(addr) * 16) }
     }
 
@@ -117,7 +127,7 @@ impl Cells {
         run: &mut Run,
     ) -> Option<(u32, u32)> {
         let cell = self.word(addr);
-        if cell.get() == SPLIT {
+        if get(cell) == SPLIT {
             for at in addr..addr + WORD {
                 self.touch_byte(machine, at, act, run);
             }
@@ -133,7 +143,7 @@ impl Cells {
         act: u32,
         run: &mut Run,
     ) -> Option<(u32, u32)> {
-        if self.word(addr).get() != SPLIT {
+        if get(self.word(addr)) != SPLIT {
             self.split(machine, addr & !(WORD - 1));
         }
         move_on(machine, self.byte(addr), || self.older_byte(addr), addr, act, run)
@@ -141,12 +151,18 @@ impl Cells {
 
     /// From now on the bytes of a word have states of their own.
     fn split(&self, machine: &Machine, addr: u64) {
-        let state = self.word(addr).replace(SPLIT);
-        let has_older = state != UNTOUCHED && machine.states.get(state).n_stints > 2;
-        for at in addr..addr + WORD {
-            self.byte(at).set(state);
-            if has_older {
-                self.older_byte(at).set(self.older_word(addr).get());
+        let word = self.word(addr);
+        loop {
+            let state = get(word);
+            let has_older = state != UNTOUCHED && machine.states.get(state).n_stints > 2;
+            for at in addr..addr + WORD {
+                set(self.byte(at), state);
+                if has_older {
+                    self.older_byte(at).set(self.older_word(addr).get());
+                }
+            }
+            if machine.replace(word, state, SPLIT) {
+                return;
             }
         }
     }
@@ -191,22 +207,22 @@ impl Cells {
         while at < end {
             let is_whole = at.is_multiple_of(WORD) && end - at >= WORD;
             let cell = self.word(at);
-            if is_whole && cell.get() != SPLIT {
+            if is_whole && get(cell) != SPLIT {
                 finish(machine, cell, || self.older_word(at), at, act, &mut ended);
-                cell.set(state);
+                set(cell, state);
                 at += WORD;
                 continue;
             }
-            if cell.get() != SPLIT {
+            if get(cell) != SPLIT {
                 self.split(machine, at & !(WORD - 1));
             }
             for byte in at..at + if is_whole { WORD } else { 1 } {
                 let cell = self.byte(byte);
                 finish(machine, cell, || self.older_byte(byte), byte, act, &mut ended);
-                cell.set(state);
+                set(cell, state);
             }
             if is_whole {
-                cell.set(state);
+                set(cell, state);
             }
             at += if is_whole { WORD } else { 1 };
         }
@@ -217,13 +233,13 @@ impl Cells {
 #[inline]
 fn finish(
     machine: &mut Machine,
-    cell: &Cell<u32>,
+    cell: &AtomicU32,
     older: impl Fn() -> &'static Cell<Older>,
     addr: u64,
     act: Option<u32>,
     ended: &mut Ended,
 ) {
-    let state = cell.get();
+    let state = get(cell);
     if state == UNTOUCHED {
         return;
     }
@@ -244,7 +260,7 @@ fn finish(
     if let Some(act) = act {
         move_on(machine, cell, &older, addr, act, &mut Run::default());
     }
-    let State { current, previous, n_stints, .. } = machine.states.get(cell.get());
+    let State { current, previous, n_stints, .. } = machine.states.get(get(cell));
     if n_stints >= 2 {
         let older = if n_stints > 2 { older().get() } else { [0; OLDER] };
         let (window, n) = window([current, previous], n_stints, &older);
@@ -256,19 +272,25 @@ fn finish(
 #[inline]
 fn move_on(
     machine: &mut Machine,
-    cell: &Cell<u32>,
+    cell: &AtomicU32,
     older: impl FnOnce() -> &'static Cell<Older>,
     addr: u64,
     act: u32,
     run: &mut Run,
 ) -> Option<(u32, u32)> {
-    let before = cell.get();
-    if run.next != UNTOUCHED && run.state == before {
-        cell.set(run.next);
-        return Some((before, run.next));
-    }
-    let next = machine.step(before, act, addr);
-    cell.set(next.state);
+    let (before, next) = loop {
+        let before = get(cell);
+        if run.next != UNTOUCHED && run.state == before {
+            if machine.replace(cell, before, run.next) {
+                return Some((before, run.next));
+            }
+            continue;
+        }
+        let next = machine.step(before, act, addr);
+        if machine.replace(cell, before, next.state) {
+            break (before, next);
+        }
+    };
     match next.n_stints {
         0 => {
             *run = Run { state: before, next: next.state };

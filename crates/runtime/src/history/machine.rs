@@ -18,7 +18,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use hashbrown::HashMap;
 use raddle_trace::history::{
@@ -37,6 +37,8 @@ pub(super) struct Machine {
     /// Whether a stint keeps its first access, its last read and its last write; otherwise it
     /// is one access, as in Falcon's paper.
     pub(super) precise: bool,
+    /// Whether other threads may change the states of places meanwhile.
+    is_free: bool,
     pub(super) acts: Numbered<Act>,
     pub(super) stints: Numbered<Stint>,
     pub(super) states: Numbered<State>,
@@ -91,11 +93,18 @@ pub(super) struct Lists {
 }
 
 impl Machine {
-    pub(super) fn new(head: &'static Head, lists: Lists, window: usize, precise: bool) -> Self {
+    pub(super) fn new(
+        head: &'static Head,
+        lists: Lists,
+        window: usize,
+        precise: bool,
+        is_free: bool,
+    ) -> Self {
         Self {
             head,
             window,
             precise,
+            is_free,
             acts: Numbered::new(lists.acts),
             stints: Numbered::new(lists.stints),
             states: Numbered::new(lists.states),
@@ -107,6 +116,18 @@ impl Machine {
             seen: vec![Seen::default(); SEEN].into(),
             is_full: false,
         }
+    }
+
+    /// Moves a place from one state to another; false if somebody else has moved it.
+    #[inline]
+    pub(super) fn replace(&self, cell: &AtomicU32, before: u32, next: u32) -> bool {
+        if self.is_free {
+            return cell
+                .compare_exchange(before, next, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok();
+        }
+        cell.store(next, Ordering::Relaxed);
+        true
     }
 
     /// Where an act leads from a state. The place is for the pairs that it completes.

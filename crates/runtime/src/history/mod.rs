@@ -11,7 +11,7 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use raddle_trace::control::{PAPER, Plan};
+use raddle_trace::control::{Mode, PAPER, Plan};
 use raddle_trace::history::{
     ACTS, ACTS_MAX, Act, BYTES, FILE_BYTES, FIRST, Head, PAIRS, PAIRS_MAX, PATTERNS, PATTERNS_MAX,
     STATES, STATES_MAX, STINTS, STINTS_MAX, WINDOW_MAX, WORDS,
@@ -21,7 +21,8 @@ use raddle_trace::record::{Kind, LOW, Record, SIZE};
 use self::cells::Cells;
 use self::log::Log;
 use self::machine::{Lists, Machine};
-use crate::{shared, sys, tls};
+use crate::guarded::Guarded;
+use crate::{hook, shared, sys, tls};
 
 /// A step that the access path takes by itself.
 #[repr(C, align(16))]
@@ -66,8 +67,12 @@ const RECENT: usize = 1 << 10;
 
 struct Turned(UnsafeCell<MaybeUninit<Histories>>);
 
-// SAFETY: used by the thread that has the turn alone; see `with`.
+// SAFETY: used by the thread that has the turn alone, or of free threads the one that has the
+// lock; see `with`.
 unsafe impl Sync for Turned {}
+
+/// What is like the turn if threads are free.
+static LOCK: Guarded<()> = Guarded::new(());
 
 static HISTORIES: Turned = Turned(UnsafeCell::new(MaybeUninit::uninit()));
 
@@ -99,7 +104,13 @@ pub(crate) fn start_by(plan: &Plan) -> bool {
         }
     };
     let histories = Histories {
-        machine: Machine::new(head, lists, window, precise),
+        machine: Machine::new(
+            head,
+            lists,
+            window,
+            precise,
+            plan.mode.load(Ordering::Relaxed) == Mode::Free as u32,
+        ),
         // SAFETY: the mapping of the whole file, which stays.
         cells: unsafe { Cells::new(start) },
         recent: [(Act::default(), 0); RECENT],
@@ -112,32 +123,60 @@ pub(crate) fn start_by(plan: &Plan) -> bool {
     true
 }
 
-/// The thread with the turn may lose it at any instant: no histories from now on.
+/// The thread with the turn, or the lock, may lose it at any instant: no histories from now on.
 pub(crate) fn stop() {
-    if shared::mode() == shared::COLLECT {
-        shared::MODE.store(shared::WATCH, Ordering::SeqCst);
-        // SAFETY: collecting means that it was mapped, for good.
-        let head = unsafe { &*((WORDS_START.load(Ordering::Relaxed) - WORDS) as *const Head) };
-        head.condition.store(2, Ordering::Release);
-    }
+    let mode = match shared::mode() {
+        shared::COLLECT => shared::WATCH,
+        shared::COLLECT_FREE => shared::FREE,
+        _ => return,
+    };
+    shared::MODE.store(mode, Ordering::SeqCst);
+    // SAFETY: collecting means that it was mapped, for good.
+    let head = unsafe { &*((WORDS_START.load(Ordering::Relaxed) - WORDS) as *const Head) };
+    head.condition.store(2, Ordering::Release);
 }
 
-/// Does something with the histories, if they are kept and the running thread has the turn.
+/// Does something with the histories, if they are kept and the running thread has the turn, or,
+/// being free, gets the lock.
 fn with(work: impl FnOnce(&mut Histories, u32)) {
-    if shared::mode() != shared::COLLECT || tls::get(tls::QUIET) != 0 || tls::get(tls::TURN) != 1 {
+    if tls::get(tls::QUIET) != 0 {
         return;
     }
-    if let Some(me) = tls::thread() {
+    let Some(me) = tls::thread() else { return };
+    match shared::mode() {
         // SAFETY: written before the mode was set. One thread at a time has the turn; a signal
         // handler of the program's runs between operations, not within this one, and nothing
         // in `work` comes back here.
-        let histories = unsafe { (*HISTORIES.0.get()).assume_init_mut() };
-        work(histories, me);
+        shared::COLLECT if tls::get(tls::TURN) == 1 => unsafe { with_all(work, me) },
+        shared::COLLECT_FREE => {
+            // A signal handler that interrupts us finds us quiet; if it never returns, then
+            // neither is the lock given back.
+            tls::set(tls::QUIET, 1);
+            match LOCK.lock_soon() {
+                // SAFETY: written before the mode was set. One thread at a time has the lock, and
+                // nothing in `work` comes back here.
+                Some(_guard) => unsafe { with_all(work, me) },
+                None => stop(),
+            }
+            tls::set(tls::QUIET, 0);
+        }
+        _ => {}
     }
 }
 
-/// How many steps the run has taken.
+/// # Safety
+/// There are histories, and nobody else uses them.
+#[inline]
+unsafe fn with_all(work: impl FnOnce(&mut Histories, u32), me: u32) {
+    // SAFETY: by the caller's promise.
+    work(unsafe { (*HISTORIES.0.get()).assume_init_mut() }, me);
+}
+
+/// How many steps the run has taken; if threads are free, the time.
 fn n_steps() -> u64 {
+    if shared::free() {
+        return hook::time_stamp();
+    }
     shared::control().steps.load(Ordering::Relaxed) + crate::sched::performed()
 }
 
@@ -152,6 +191,7 @@ pub(crate) extern "C" fn access(addr: u64, head: u64, pc: u64) {
         let act = histories.act(me, pc, kind, writes);
         let step = histories.cells.touch(&mut histories.machine, addr, bytes, act);
         if let Some((before, next)) = step
+            && tls::get(tls::READER) != 0
             && !histories.machine.may_be_freed(before)
         {
             remember(tls::get(if writes { tls::WRITER } else { tls::READER }) | pc, before, next);
@@ -163,9 +203,11 @@ pub(crate) extern "C" fn access(addr: u64, head: u64, pc: u64) {
 fn remember(key: u64, before: u32, next: u32) {
     let hash = (key as u32).wrapping_mul(SPREAD).wrapping_add(before << 3);
     let fast = &FAST[(hash & HALVES) as usize >> 3];
-    fast.key.store(key, Ordering::Relaxed);
-    fast.before.store(before, Ordering::Relaxed);
-    fast.next.store(next, Ordering::Relaxed);
+    // Free threads that look meanwhile find no key, or see it change.
+    fast.key.store(0, Ordering::Release);
+    fast.before.store(before, Ordering::Release);
+    fast.next.store(next, Ordering::Release);
+    fast.key.store(key, Ordering::Release);
 }
 
 /// The access path knows no step any more.
@@ -176,7 +218,7 @@ fn unlearn() {
 }
 
 /// Any other event.
-pub(crate) fn event(kind: Kind, info: u8, operand: u64, pc: u64, more: &[u64]) {
+pub(crate) fn event(kind: Kind, info: u8, operand: u64, extra: u16, pc: u64, more: &[u64]) {
     let bytes = match kind {
         Kind::ReadRange | Kind::WriteRange | Kind::Alloc | Kind::Free => {
             more.first().copied().unwrap_or(0)
@@ -211,7 +253,7 @@ pub(crate) fn event(kind: Kind, info: u8, operand: u64, pc: u64, more: &[u64]) {
     );
     with(|Histories { machine, cells, .. }, _| {
         if kind == Kind::Alloc {
-            cells.forget(machine, operand, bytes);
+            cells.forget(machine, operand, bytes.saturating_add(extra.into()));
         }
     });
     if kind == Kind::Alloc {

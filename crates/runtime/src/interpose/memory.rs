@@ -121,8 +121,9 @@ fn caller() -> u64 {
 }
 
 fn born(block: *mut c_void, bytes: usize, pc: u64) {
-    if !block.is_null() && !hook::in_runtime(pc) {
-        hook::record(Kind::Alloc, 0, block as u64, 0, pc, &[bytes as u64]);
+    if !block.is_null() && !hook::in_runtime(pc) && hook::recording() {
+        let beyond = usable(block).saturating_sub(bytes as u64).min(u16::MAX.into()) as u16;
+        hook::record(Kind::Alloc, 0, block as u64, beyond, pc, &[bytes as u64]);
     }
 }
 

@@ -145,7 +145,7 @@ fn stack_bytes(attr: *const pthread_attr_t) -> u64 {
 pub(crate) extern "C" fn begin(arg: *mut c_void) -> Start {
     // libc's descriptor of the thread lies at the upper end of its stack.
     let high = tls::address();
-    if shared::mode() == shared::FREE {
+    if shared::free() {
         // SAFETY: made by `create` for this thread alone.
         let package = unsafe { Box::from_raw(arg.cast::<FreeStart>()) };
         hook::free_begin_as(

@@ -166,8 +166,8 @@ impl<'a, W: Write> Exporter<'a, W> {
                 }
                 self.line(at, format_args!("rel(L{lock})"))
             }
-            Op::Alloc { block, bytes } => {
-                self.forget(block, bytes);
+            Op::Alloc { block, room, .. } => {
+                self.forget(block, room);
                 Ok(())
             }
             Op::Free { block, bytes } => {

@@ -169,7 +169,7 @@ impl Collector {
                 self.access(thread, pc, Deed::Signal, cond, 1);
             }
             Op::SemPost(semaphore) => self.access(thread, pc, Deed::Signal, semaphore, 1),
-            Op::Alloc { block, bytes } => self.forget(block, bytes),
+            Op::Alloc { block, room, .. } => self.forget(block, room),
             Op::Enter { return_to } => {
                 let from = *self.calls(thread);
                 *self.calls(thread) = self.stacks.below(from, return_to);
