@@ -212,7 +212,21 @@ fn check_program(program: &Program, cpu: u32) -> Vec<String> {
                 complaints.push(complain(format!("{outcome} ({:?})", first.outcome.end)));
                 continue;
             }
-            if program.external || outcome == "hang" {
+            let is_decided = !program.external && outcome != "hang";
+            if seed == 0 {
+                let kept = collect(&launch, &plan);
+                let kept_outcome = words(&kept.outcome.end);
+                let is_same = kept_outcome == outcome
+                    && (kept.outcome.n_steps == first.outcome.n_steps
+                        || process_digits() != digits);
+                if !program.outcomes.contains(&kept_outcome) || is_decided && !is_same {
+                    complaints.push(complain(format!(
+                        "collected, it differs: {:?} after {} steps, not {outcome} after {}",
+                        kept.outcome.end, kept.outcome.n_steps, first.outcome.n_steps
+                    )));
+                }
+            }
+            if !is_decided {
                 continue;
             }
             let (second, digest_again) = run(&launch, &plan);
@@ -285,15 +299,17 @@ fn check_free(program: &Program, launch: &Launch) -> Option<String> {
         early_sleepers: false,
         cpu: None,
     };
-    let settings = histories::Settings { window: 5, paper: false };
-    let mut kept = None;
-    let delivery = Delivery::Histories(settings, &mut kept);
-    let executions =
-        [run(launch, &plan).0, execute(launch, &plan, delivery).expect("a run of free threads")];
+    let executions = [run(launch, &plan).0, collect(launch, &plan)];
     let wrong = executions
         .iter()
         .find(|execution| !program.outcomes.contains(&words(&execution.outcome.end)));
     wrong.map(|execution| format!("{} --policy free: {:?}", program.name(), execution.outcome.end))
+}
+
+/// A run of which histories are kept.
+fn collect(launch: &Launch, plan: &Plan) -> Execution {
+    let settings = histories::Settings { window: 5, paper: false };
+    execute(launch, plan, Delivery::Histories(settings, &mut None)).expect("a run")
 }
 
 fn run(launch: &Launch, plan: &Plan) -> (Execution, Digest) {

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use raddle_trace::record::Kind;
 
 use crate::abi::stub::{self, raddle_main};
-use crate::interpose::{affinity, signal, thread};
+use crate::interpose::{affinity, process, signal, thread};
 use crate::real::{Real, real};
 use crate::sched::object::NOBODY;
 use crate::sched::thread::{NEVER, Wait};
@@ -43,6 +43,7 @@ pub(crate) fn start() {
     );
     modules::scan();
     signal::start();
+    process::start();
     note_stack_size();
     thread::KEY.store(last_key(), Ordering::Relaxed);
     thread::set_key();

@@ -16,7 +16,7 @@ mod misuse;
 mod mutex;
 mod new;
 pub(crate) mod once;
-mod process;
+pub(crate) mod process;
 mod randomness;
 mod rwlock;
 mod semaphore;

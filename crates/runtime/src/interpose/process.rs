@@ -51,22 +51,28 @@ fn one_more() {
     }
 }
 
-/// The child has the calling thread only, and all of our locks as they were. It is not ours.
 extern "C" fn fork_inner() -> pid_t {
     let pc = hook::caller();
     step(pc);
     hook::record(Kind::Fork, 0, 0, 0, pc, &[]);
     one_more();
-    let child = real!(fork() -> pid_t);
-    if child == 0 {
-        shared::MODE.store(shared::OFF, Ordering::SeqCst);
-        tls::set_thread(None);
-        tls::set(tls::LANE, 0);
-        SCHED.break_lock();
-        freed::break_lock();
-        affinity::unpin();
-    }
-    child
+    real!(fork() -> pid_t)
+}
+
+/// From now on children are let go, before the program's own handlers run in them.
+pub(crate) fn start() {
+    // SAFETY: the handler is of the type that libc wants, and may run in a child.
+    unsafe { libc::pthread_atfork(None, None, Some(let_go)) };
+}
+
+/// The child has the calling thread only, and all of our locks as they were. It is not ours.
+unsafe extern "C" fn let_go() {
+    shared::MODE.store(shared::OFF, Ordering::SeqCst);
+    tls::set_thread(None);
+    tls::set(tls::LANE, 0);
+    SCHED.break_lock();
+    freed::break_lock();
+    affinity::unpin();
 }
 
 type Strings = *const *mut c_char;
