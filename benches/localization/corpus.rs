@@ -51,10 +51,9 @@ fn program(path: PathBuf, name: String) -> Result<Option<Program>> {
     let lines = (1..).zip(text.lines());
     let guilty: BTreeSet<u64> =
         lines.filter(|(_, line)| is_marked(line)).map(|(number, _)| number).collect();
-    let is_deadlock = directive("Kind").is_some_and(|kind| kind.starts_with("deadlock"));
     let arguments = directive("Args").unwrap_or_default();
     let arguments = arguments.split_whitespace().map(str::to_owned).collect();
-    Ok((!guilty.is_empty() && !is_deadlock).then_some(Program { name, path, arguments, guilty }))
+    Ok((!guilty.is_empty()).then_some(Program { name, path, arguments, guilty }))
 }
 
 impl Program {

@@ -61,6 +61,8 @@ pub enum Deed {
     Init,
     /// A synchronization object ends.
     Destroy,
+    /// A lock is waited for in vain.
+    Block,
 }
 
 impl Deed {
@@ -89,6 +91,7 @@ impl Deed {
                 | Self::Signal
                 | Self::Init
                 | Self::Destroy
+                | Self::Block
         )
     }
 
@@ -106,6 +109,7 @@ impl Deed {
             Self::Signal => 'S',
             Self::Init => 'I',
             Self::Destroy => 'D',
+            Self::Block => 'B',
         }
     }
 }

@@ -378,5 +378,6 @@ fn verb(at: &AccessAt) -> &'static str {
         Deed::Signal => "signals it",
         Deed::Init => "makes it",
         Deed::Destroy => "destroys it",
+        Deed::Block => "waits for it in vain",
     }
 }

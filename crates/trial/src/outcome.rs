@@ -158,6 +158,36 @@ pub struct ThreadAt {
     pub n_steps: u64,
 }
 
+impl Outcome {
+    /// Threads that wait for each other in a circle, each for the next one; none if there is no
+    /// such circle.
+    #[must_use]
+    pub fn circle(&self) -> Vec<&ThreadAt> {
+        if self.end != End::Deadlock {
+            return Vec::new();
+        }
+        let at = |thread: ThreadId| {
+            let at = self.threads.get(thread.0 as usize)?;
+            let waits = !matches!(at.state, State::Ready | State::Ended | State::Unborn);
+            waits.then_some(at)
+        };
+        let circle = self.threads.iter().find_map(|start| {
+            let mut path = vec![at(start.thread)?];
+            while let Some(next) = path[path.len() - 1].holder.and_then(|(holder, _)| at(holder)) {
+                if next.thread == start.thread {
+                    return Some(path);
+                }
+                if path.iter().any(|one| one.thread == next.thread) {
+                    return None;
+                }
+                path.push(next);
+            }
+            None
+        });
+        circle.unwrap_or_default()
+    }
+}
+
 /// What casts doubt on a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Doubts {

@@ -15,10 +15,10 @@ pub struct Act {
 }
 
 /// Whether a deed counts as a write here: also a wake-up, which whoever waits reads, and whatever
-/// changes the value of a semaphore.
+/// changes the value of a semaphore; and a wait in vain, which is as good as the lock taken.
 #[must_use]
 pub const fn writes(deed: Deed) -> bool {
-    deed.writes() || matches!(deed, Deed::Signal | Deed::Lower)
+    deed.writes() || matches!(deed, Deed::Signal | Deed::Lower | Deed::Block)
 }
 
 /// A loop that an access is in.

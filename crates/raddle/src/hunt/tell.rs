@@ -96,5 +96,6 @@ fn deed(deed: Deed) -> &'static str {
         Deed::Signal => "signals",
         Deed::Init => "initializes",
         Deed::Destroy => "destroys",
+        Deed::Block => "waits in vain for",
     }
 }

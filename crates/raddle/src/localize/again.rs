@@ -14,6 +14,7 @@ use raddle_trial::{Delivery, Order, Plan};
 use rustc_hash::FxHashMap;
 use tempfile::TempDir;
 
+use super::gather::is_blocked;
 use super::sample::Sample;
 use crate::hunt::base;
 use crate::hunt::failure::Signature;
@@ -30,6 +31,8 @@ pub(crate) struct Again {
     witnesses: Witnesses,
     /// What threads waited for in vain when it ended.
     waited: Vec<Addr>,
+    /// Where they waited for each other's locks, in a circle.
+    circle: Vec<Pc>,
     _directory: TempDir,
 }
 
@@ -73,7 +76,10 @@ impl Again {
         let (model, _, _) = base::read(&trace)?;
         let waited = waited(&judged);
         let witnesses = witnesses(&model);
-        Ok(Some(Self { plan, trace, model, witnesses, waited, _directory: directory }))
+        let circle = judged.execution.outcome.circle();
+        let blocked = circle.iter().filter(|at| is_blocked(at));
+        let circle = blocked.map(|at| at.pc).collect();
+        Ok(Some(Self { plan, trace, model, witnesses, waited, circle, _directory: directory }))
     }
 
     /// The same run with these accesses in this order.
@@ -133,8 +139,14 @@ impl Again {
             && witnesses.iter().all(|one| self.model.words.looks_like_lock(one.addr))
     }
 
-    /// Whether an access is to what threads waited for in vain; of no matter if none did.
+    /// Whether an access is to what threads waited for in vain; of no matter if none did. In a
+    /// circle of locks that is what each waited for, and nothing else.
     pub(crate) fn is_waited_for(&self, act: Act) -> bool {
+        if !self.circle.is_empty() || act.deed == Deed::Block {
+            let pc = pc(self.trace.run(), act.site);
+            let is_in_circle = pc.is_some_and(|pc| self.circle.contains(&pc));
+            return act.deed == Deed::Block && (is_in_circle || self.circle.is_empty());
+        }
         let is_it = |one: &Witness| self.waited.contains(&one.addr);
         self.waited.is_empty() || self.witnesses(act).iter().any(is_it)
     }

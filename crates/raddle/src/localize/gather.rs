@@ -155,8 +155,14 @@ pub(crate) fn in_detail(
         Verdict::Fail(failure) => Some(fail(&judged, failure)),
         Verdict::Unjudged => return Ok((judged, None)),
     };
-    for event in last_events(&judged.execution.outcome) {
+    let outcome = &judged.execution.outcome;
+    for event in last_events(outcome) {
         collector.push(&event);
+    }
+    for at in outcome.threads.iter().filter(|at| outcome.end == End::Deadlock && is_blocked(at)) {
+        if let Some((holder, _)) = at.holder {
+            collector.block(at.thread, at.pc, at.object, holder);
+        }
     }
     let run = judged.execution.run.clone();
     let facts = collector.finish(&run);
@@ -185,8 +191,17 @@ fn last_events(outcome: &Outcome) -> Vec<Event> {
     waiting.chain(misused(&outcome.end)).collect()
 }
 
-/// What a thread waits for in vain; whoever waits for a condition has told so already.
+/// Whether a thread waits for a lock.
+pub(crate) fn is_blocked(at: &ThreadAt) -> bool {
+    matches!(at.state, State::Lock | State::ReadLock | State::WriteLock)
+}
+
+/// What a thread waits for in vain, unless it is told otherwise: a wait for a condition, or for a
+/// lock that somebody has.
 fn waiting(at: &ThreadAt) -> Option<Event> {
+    if is_blocked(at) && at.holder.is_some() {
+        return None;
+    }
     let lock = |kind, shared| LockOp { lock: at.object, kind, shared, tried: false };
     let op = match at.state {
         State::Semaphore => Op::SemWait { semaphore: at.object, tried: false },

@@ -139,7 +139,15 @@ impl<'a> Place<'a> {
 
     /// Where accesses are: two pairs of them, or two or three that follow each other.
     pub(crate) fn of(&self, acts: &[Act]) -> Spot {
-        let is_usual = |act: &Act| self.passed.iter().any(|sample| sample.facts.has(*act));
+        let passes = |act: Act| self.passed.iter().any(|sample| sample.facts.has(act));
+        // Where a thread waits in vain others take the lock; in a circle it need not be usual.
+        let is_usual = |act: &Act| match act.deed {
+            Deed::Block => {
+                self.failed.is_some_and(|run| run.is_waited_for(*act))
+                    || passes(Act { deed: Deed::Acquire, ..*act })
+            }
+            _ => passes(*act),
+        };
         let n_pairs = if acts.len() == 4 { 2 } else { acts.len() - 1 };
         let in_run = |is_so: &dyn Fn(&Again) -> bool| self.failed.is_some_and(is_so);
         Spot {

@@ -61,10 +61,17 @@ impl Case<'_> {
                 };
                 let Candidate { what: one, evidence, .. } = &ranked[at];
                 let stacks = fact(&sample.facts, &one.pattern).map(|fact| &fact.stacks[..]);
+                let name = match &accesses[..] {
+                    // A thread that waits for a lock that it has itself.
+                    [one, two] if one.thread == two.thread => {
+                        format!("{}1-{}1", one.deed.letter(), two.deed.letter())
+                    }
+                    _ => one.pattern.name(),
+                };
                 told[at] = Some(PatternTold {
                     rank: Rank { rank: at + 1, n_ties: 1 },
                     score: one.score,
-                    name: one.pattern.name(),
+                    name,
                     accesses,
                     stacks: stacks.unwrap_or_default().iter().map(stack).collect(),
                     counts: one.counts,

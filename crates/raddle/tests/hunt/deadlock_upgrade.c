@@ -25,7 +25,7 @@ static void lock_shared(struct upgradable *guard)
     pthread_mutex_lock(&guard->lock);
     while (guard->writing)
         pthread_cond_wait(&guard->changed, &guard->lock);
-    guard->n_readers++;
+    guard->n_readers++; /* guilty */
     pthread_mutex_unlock(&guard->lock);
 }
 
@@ -40,9 +40,9 @@ static void unlock_shared(struct upgradable *guard)
 static void upgrade(struct upgradable *guard)
 {
     pthread_mutex_lock(&guard->lock);
-    while (guard->n_readers > 1 || guard->writing)
+    while (guard->n_readers > 1 || guard->writing) /* guilty */
         pthread_cond_wait(&guard->changed, &guard->lock); /* guilty */
-    guard->n_readers = 0;
+    guard->n_readers = 0; /* guilty */
     guard->writing = 1;
     pthread_mutex_unlock(&guard->lock);
 }

@@ -95,6 +95,16 @@ impl Cells {
         number
     }
 
+    /// Every access to a granule that is remembered.
+    pub(super) fn each(&mut self, granule: u64, mut visit: impl FnMut(&mut Seen)) {
+        let mut number = *self.first(granule);
+        while number != 0 {
+            let cell = &mut self.cells[number as usize - 1];
+            cell.place.each(&mut visit);
+            number = cell.next;
+        }
+    }
+
     /// Takes all cells out of a granule.
     pub(super) fn take(&mut self, granule: u64, mut taken: impl FnMut(Place)) {
         let Some(page) = self.pages.get_mut(&(granule / PAGE)) else { return };

@@ -194,6 +194,35 @@ impl Collector {
         self.seq += 1;
     }
 
+    /// When the run ended a thread waited for a lock, which another one had taken: that is a pair
+    /// and a pattern of its own, which only such runs have.
+    pub fn block(&mut self, thread: ThreadId, pc: Pc, lock: Addr, holder: ThreadId) {
+        let deed = Deed::Block;
+        let stack = *self.calls(thread);
+        let kind = self.kinds.number(Kind { thread, pc, deed, stack });
+        let nest = self.nest(thread, pc);
+        let granule = lock.0 >> GRANULE_BITS;
+        let from = (lock.0 - (granule << GRANULE_BITS)) as u8;
+        let (seq, to, writes) = (self.seq, from, true);
+        let blocked = Seen { seq, kind, nest, thread: thread.0 as u16, from, to, writes };
+        self.seq += 1;
+        let kinds = &self.kinds.all;
+        let is_taken = |one: &Seen| {
+            let kind = kinds[one.kind as usize];
+            kind.thread == holder && kind.deed == Deed::Acquire && one.from == from
+        };
+        let mut taken = None;
+        self.cells.each(granule, |seen| {
+            if is_taken(seen) && taken.is_none_or(|taken: Seen| taken.seq < seen.seq) {
+                taken = Some(*seen);
+            }
+        });
+        if let Some(taken) = taken {
+            self.found.pair(granule, &taken, &blocked);
+            self.found.pattern(granule, &[&taken, &blocked], 2);
+        }
+    }
+
     /// The run is over, however it ended.
     #[must_use]
     pub fn finish(mut self, run: &Run) -> Facts {
