@@ -79,9 +79,10 @@ pub(crate) struct HuntArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LocalizeArgs {
-    /// At most so many runs; fewer if enough have passed and failed before
-    #[arg(long, value_name = "N", default_value = "100", value_parser = positive)]
-    pub(crate) runs: u64,
+    /// At most so many runs; fewer if enough have passed and failed before [default: 100, and up
+    /// to 500 as long as fewer than five have failed]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) runs: Option<u64>,
     /// Compare so many failing runs [default: all]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) failed: Option<u64>,

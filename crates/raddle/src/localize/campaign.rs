@@ -16,6 +16,8 @@ use crate::hunt::team::Team;
 /// Runs of each kind that are enough.
 const PASSED_ENOUGH: usize = 50;
 const FAILED_ENOUGH: usize = 20;
+/// Fewer are worth more runs than were planned.
+const FAILED_FEW: usize = 5;
 /// If so many have passed and none has failed, failures are looked for in another way.
 const RARE: usize = 48;
 /// What a free run may take of a processor if all is to be told of each.
@@ -31,6 +33,8 @@ pub(crate) struct Campaign<'a> {
     pub(crate) policy: Option<Policy>,
     pub(crate) settings: Settings,
     pub(crate) runs_max: usize,
+    /// Whether there may be more runs as long as few have failed.
+    pub(crate) goes_on: bool,
     /// Failing runs that are wanted, if a number was given.
     pub(crate) failed_wanted: Option<usize>,
     pub(crate) directory: &'a Path,
@@ -62,13 +66,11 @@ impl Campaign<'_> {
             n_steps = done.samples[0].facts.n_events;
         }
         let mut n_runs = done.samples.len();
-        // Failing runs beyond those that are wanted do not count, within reason.
-        let most = self.runs_max * if self.failed_wanted.is_some() { 10 } else { 1 };
         let mut weaver = Weaver::default();
         let mut with_laps = false;
-        while n_runs < most && !self.is_enough(&done) && !self.team.is_over() {
+        while n_runs < self.most(&done) && !self.is_enough(&done) && !self.team.is_over() {
             // The first one tells how long a run is.
-            let n = if n_steps == 0 { 1 } else { BATCH.min(most - n_runs) };
+            let n = if n_steps == 0 { 1 } else { BATCH.min(self.most(&done) - n_runs) };
             let is_rare = n_runs >= self.runs_max.min(RARE) && done.n_failed() == 0;
             if is_rare && self.policy.is_none() {
                 weaver.learn(self.team, &self.plan, &done.samples, &mut seed)?;
@@ -116,6 +118,15 @@ impl Campaign<'_> {
         }
         self.clear_progress();
         Ok(done)
+    }
+
+    fn most(&self, done: &Done) -> usize {
+        match self.failed_wanted {
+            // Failing runs beyond those that are wanted do not count, within reason.
+            Some(_) => self.runs_max * 10,
+            None if self.goes_on && done.n_failed() < FAILED_FEW => self.runs_max * 5,
+            None => self.runs_max,
+        }
     }
 
     fn is_enough(&self, done: &Done) -> bool {

@@ -34,6 +34,8 @@ use crate::exit::Exit;
 use crate::hunt::team::Team;
 use crate::{run, target};
 
+/// Runs that there are, if nobody says how many.
+const RUNS: usize = 100;
 /// A program that does not end by itself is given up sooner than by `run`.
 const TIMEOUT: f64 = 10.0;
 /// More steps than this are a livelock.
@@ -86,13 +88,14 @@ fn collect(args: &LocalizeArgs) -> Result<(Done, Team)> {
         sample::clear(&directory)?;
     }
     // More runs than before, if there are some.
-    let runs_max = done.samples.len() + args.runs as usize;
+    let runs_max = done.samples.len() + args.runs.map_or(RUNS, |n| n as usize);
     let campaign = Campaign {
         team: &team,
         plan: plan(args),
         policy,
         settings: settings(args),
         runs_max,
+        goes_on: args.runs.is_none(),
         failed_wanted: args.failed.map(|n| n as usize),
         directory: &directory,
         quiet: args.quiet,

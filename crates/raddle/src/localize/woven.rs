@@ -31,6 +31,8 @@ pub(crate) struct Weaver {
     /// What runs that were looked at performed.
     acts: FxHashSet<Act>,
     anomalies: FxHashSet<Identity>,
+    /// Seeds of passing runs that performed nothing new.
+    spare: Vec<u64>,
     n_looked_at: usize,
     n_bases: usize,
 }
@@ -48,13 +50,35 @@ impl Weaver {
         for sample in samples[from..].iter().filter(|sample| sample.failure.is_none()) {
             let n_known = self.acts.len();
             self.acts.extend(&sample.facts.acts);
-            if self.acts.len() > n_known && self.n_bases < BASES_MAX {
-                self.n_bases += 1;
-                // What is new comes first.
-                for policy in self.policies(team, like, sample)?.into_iter().rev() {
-                    self.hows.push_front(How { seed: *seed, policy, with_laps: false });
-                    *seed += 1;
-                }
+            if self.acts.len() > n_known {
+                self.weave_into(team, like, sample, seed)?;
+            } else {
+                self.spare.push(sample.how.seed);
+            }
+        }
+        // In another order the same accesses may imply what they did not.
+        while self.hows.is_empty() && self.n_bases < BASES_MAX {
+            let Some(spare) = self.spare.pop() else { break };
+            if let Some(sample) = samples.iter().find(|sample| sample.how.seed == spare) {
+                self.weave_into(team, like, sample, seed)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn weave_into(
+        &mut self,
+        team: &Team,
+        like: &Plan,
+        sample: &Sample,
+        seed: &mut u64,
+    ) -> Result<()> {
+        if self.n_bases < BASES_MAX {
+            self.n_bases += 1;
+            // What is new comes first.
+            for policy in self.policies(team, like, sample)?.into_iter().rev() {
+                self.hows.push_front(How { seed: *seed, policy, with_laps: false });
+                *seed += 1;
             }
         }
         Ok(())
