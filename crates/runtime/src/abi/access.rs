@@ -211,6 +211,9 @@ macro_rules! access {
             "movabs rsi, {head}",
             "mov rdx, qword ptr [rsp]",
             "jmp {slow}",
+            // The next one starts with a line of the cache, and so does the section, if this has
+            // one of its own.
+            ".p2align 6",
             mode = sym shared::MODE,
             who = const if $head >> 56 == Kind::Write as u64 { tls::WRITER } else { tls::READER },
             fast = sym history::FAST,
