@@ -18,10 +18,19 @@ pub(crate) struct Program {
 /// What marks a guilty line.
 const MARKS: [&str; 4] = ["guilty", "head", "tail", "falcon"];
 
-/// The programs whose names hold a word, from below the tests of raddle.
-pub(crate) fn programs(tests: &Path, word: Option<&str>) -> Result<Vec<Program>> {
+/// Where the programs are that raddle was made with.
+pub(crate) const KNOWN: &[&str] = &["hunt", "localize"];
+/// Where those are that it was not made with.
+pub(crate) const UNSEEN: &[&str] = &["unseen"];
+
+/// The programs whose names hold a word, from directories below the tests of raddle.
+pub(crate) fn programs(
+    tests: &Path,
+    directories: &[&str],
+    word: Option<&str>,
+) -> Result<Vec<Program>> {
     let mut programs = Vec::new();
-    for directory in ["hunt", "localize"] {
+    for directory in directories {
         let directory = tests.join(directory);
         let entries = fs::read_dir(&directory)
             .with_context(|| format!("cannot read {}", directory.display()))?;

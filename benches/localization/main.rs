@@ -1,15 +1,15 @@
 //! How well causes are localized, and how fast.
 //!
-//! `cargo run --release -p raddle-bench --bin localization` prints three tables in Markdown.
+//! `cargo run --release -p raddle-bench --bin localization` prints tables in Markdown.
 //!
 //! The first is after LOCON's study of how many runs are needed: each failing program of
-//! `crates/raddle/tests/hunt` and `tests/localize` (but for deadlocks, which are no matter of
-//! memory) is run until there are a hundred passing and thirty failing runs or the budget is
-//! used up; then some of them are compared, with the confirmation by execution that a user gets
-//! by default. A pattern is right if all of its lines are guilty, a pair likewise. The second
-//! table tells it by program, for those that are not right everywhere.
+//! `crates/raddle/tests/hunt` and `tests/localize` is run until there are a hundred passing and
+//! thirty failing runs or the budget is used up; then some of them are compared, with the
+//! confirmation by execution that a user gets by default. A pattern is right if all of its lines
+//! are guilty, a pair likewise. A second table tells it by program, for those that are not right
+//! everywhere. The same of `tests/unseen`, which raddle was not made with.
 //!
-//! The third is the time that it takes to compare a hundred runs of a hundred thousand access
+//! The last is the time that it takes to compare a hundred runs of a hundred thousand access
 //! pairs each with one that failed.
 
 mod corpus;
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use crate::corpus::Program;
+use crate::corpus::{KNOWN, Program, UNSEEN};
 
 /// Failing and passing runs that are compared.
 const FAILED: [Option<u32>; 3] = [Some(1), Some(5), None];
@@ -70,7 +70,20 @@ fn study(word: Option<&str>) -> Result<()> {
     }
     let directory = tempfile::tempdir().context("cannot make a temporary directory")?;
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/raddle/tests");
-    let programs = corpus::programs(&tests, word)?;
+    for (what, directories) in [("programs", KNOWN), ("unseen programs", UNSEEN)] {
+        let programs = corpus::programs(&tests, directories, word)?;
+        print(what, &rows(&raddle, &programs, directory.path())?);
+    }
+    println!("{}", speed::measure());
+    Ok(())
+}
+
+/// What is measured of each program, by name.
+fn rows<'p>(
+    raddle: &Path,
+    programs: &'p [Program],
+    directory: &Path,
+) -> Result<Vec<(&'p str, Cells)>> {
     let next = AtomicUsize::new(0);
     let rows = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -79,8 +92,7 @@ fn study(word: Option<&str>) -> Result<()> {
                 scope.spawn(|| -> Result<()> {
                     while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
                         eprintln!("{}", program.name);
-                        let cells =
-                            measure(&raddle, program, &directory.path().join(&program.name))?;
+                        let cells = measure(raddle, program, &directory.join(&program.name))?;
                         rows.lock().expect("no panic").push((&program.name[..], cells));
                     }
                     Ok(())
@@ -91,14 +103,12 @@ fn study(word: Option<&str>) -> Result<()> {
     })?;
     let mut rows = rows.into_inner().expect("no panic");
     rows.sort_by_key(|(name, _)| *name);
-    print(&rows);
-    println!("\n{}", speed::measure());
-    Ok(())
+    Ok(rows)
 }
 
-fn print(rows: &[(&str, Cells)]) {
+fn print(what: &str, rows: &[(&str, Cells)]) {
     println!(
-        "Right patterns at rank 1 or 2, and right pairs at rank 1, of {} programs:\n",
+        "Right patterns at rank 1 or 2, and right pairs at rank 1, of {} {what}:\n",
         rows.len()
     );
     println!("| failing runs | 10 passing | 30 passing | 100 passing |\n|---|--:|--:|--:|");
@@ -118,6 +128,7 @@ fn print(rows: &[(&str, Cells)]) {
     if !wrong.is_empty() {
         print_wrong(&wrong);
     }
+    println!();
 }
 
 fn is_right(cells: &Cells) -> bool {
