@@ -33,8 +33,8 @@ pub(crate) struct Campaign<'a> {
     pub(crate) policy: Option<Policy>,
     pub(crate) settings: Settings,
     pub(crate) runs_max: usize,
-    /// Whether there may be more runs as long as few have failed.
-    pub(crate) goes_on: bool,
+    /// How many more there may be as long as few have failed.
+    pub(crate) runs_more: usize,
     /// Failing runs that are wanted, if a number was given.
     pub(crate) failed_wanted: Option<usize>,
     pub(crate) directory: &'a Path,
@@ -124,7 +124,7 @@ impl Campaign<'_> {
         match self.failed_wanted {
             // Failing runs beyond those that are wanted do not count, within reason.
             Some(_) => self.runs_max * 10,
-            None if self.goes_on && done.n_failed() < FAILED_FEW => self.runs_max * 5,
+            None if done.n_failed() < FAILED_FEW => self.runs_max + self.runs_more,
             None => self.runs_max,
         }
     }
@@ -156,7 +156,7 @@ impl Campaign<'_> {
                 "\r\x1b[K{:.0} s, {} of {} runs, {n_failed} failed",
                 self.team.elapsed().as_secs_f64(),
                 done.samples.len(),
-                self.runs_max,
+                self.most(done),
             );
         }
     }

@@ -34,8 +34,9 @@ use crate::exit::Exit;
 use crate::hunt::team::Team;
 use crate::{run, target};
 
-/// Runs that there are, if nobody says how many.
+/// Runs that there are, if nobody says how many, and those beyond as long as few fail.
 const RUNS: usize = 100;
+const RUNS_MORE: usize = 400;
 /// A program that does not end by itself is given up sooner than by `run`.
 const TIMEOUT: f64 = 10.0;
 /// More steps than this are a livelock.
@@ -95,7 +96,7 @@ fn collect(args: &LocalizeArgs) -> Result<(Done, Team)> {
         policy,
         settings: settings(args),
         runs_max,
-        goes_on: args.runs.is_none(),
+        runs_more: if args.runs.is_none() { RUNS_MORE } else { 0 },
         failed_wanted: args.failed.map(|n| n as usize),
         directory: &directory,
         quiet: args.quiet,

@@ -3,7 +3,7 @@
 // other to let go of its read lock.
 // Hunt: fails
 // Kind: deadlock
-// Guilty: 1 line
+// Guilty: 4
 // Shows: deadlock
 
 #include <assert.h>
