@@ -3,7 +3,7 @@
 // other to let go of its read lock.
 // Hunt: fails
 // Kind: deadlock
-// Guilty: 4
+// Guilty: 4 lines
 // Shows: deadlock
 
 #include <assert.h>
