@@ -23,14 +23,14 @@ pub(crate) const OFF: u8 = 0;
 pub(crate) const TRACE: u8 = 1;
 /// Free: every access takes the slow path, which stamps, records and delays.
 pub(crate) const FREE: u8 = 2;
-/// As [`COUNT`], and there is freed memory to look out for.
-pub(crate) const WATCH: u8 = 3;
+/// Free, and what happens at each place of memory is kept ([`crate::history`]).
+pub(crate) const COLLECT_FREE: u8 = 3;
+/// The same under control.
+pub(crate) const COLLECT: u8 = 4;
 /// Controlled, and accesses are counted only.
-pub(crate) const COUNT: u8 = 4;
-/// Controlled, and what happens at each place of memory is kept ([`crate::history`]).
-pub(crate) const COLLECT: u8 = 5;
-/// The same of free threads.
-pub(crate) const COLLECT_FREE: u8 = 6;
+pub(crate) const COUNT: u8 = 5;
+/// As [`COUNT`], and there is freed memory to look out for.
+pub(crate) const WATCH: u8 = 6;
 
 /// From now on there is freed memory to look out for.
 pub(crate) fn watch() {

@@ -2,8 +2,8 @@
 //!
 //! Without a trace an access is a countdown, six instructions with the return: the mode,
 //! its branch, where the thread's words are, the countdown, its branch. Once the program has
-//! freed memory six more find out whether the address lies where freed blocks do
-//! ([`crate::freed`]), and four whether it is in one. With a trace follows a look at the table
+//! freed memory five more find out whether the address lies where freed blocks do
+//! ([`crate::freed`]), and five whether it is in one. With a trace follows a look at the table
 //! of [`crate::repeats`]: an access that only repeats others is counted; for any other follow
 //! the two stores of a record, the cursor, and the check for the chunk's end. With histories
 //! follows a look at the state of the memory and at a table of where it leads
@@ -50,13 +50,13 @@ macro_rules! access {
             "js 3f",
             "ret",
             "2:",
-            // The modes that are larger.
-            "ja 9f",
-            "cmp byte ptr [rip + {mode}], {watch}",
-            "jne 5f",
+            // The one mode that is larger watches.
+            "jna 5f",
             unless_freed!("4b", "3f"),
             "jmp 4b",
             "5:",
+            "cmp byte ptr [rip + {mode}], {collects}",
+            "jae 9f",
             "cmp byte ptr [rip + {mode}], {trace}",
             "jne 3f",
             unless_freed!("6f", "3f"),
@@ -226,7 +226,7 @@ macro_rules! access {
             words = sym history::WORDS_START,
             single_bytes = sym history::BYTES_START,
             count = const shared::COUNT,
-            watch = const shared::WATCH,
+            collects = const shared::COLLECT_FREE,
             collect = const shared::COLLECT,
             trace = const shared::TRACE,
             countdown = const tls::COUNTDOWN,
@@ -270,9 +270,9 @@ const fn head(kind: Kind, info: u8) -> u64 {
 }
 
 const _: () = assert!(core::mem::offset_of!(Lane, cursor) == 0);
-const _: () = assert!(shared::COLLECT > shared::COUNT && shared::COLLECT_FREE > shared::COUNT);
-const _: () = assert!(shared::COUNT > shared::WATCH);
-const _: () = assert!(shared::WATCH > shared::FREE && shared::WATCH > shared::TRACE);
+const _: () = assert!(shared::WATCH > shared::COUNT && shared::COUNT > shared::COLLECT);
+const _: () = assert!(shared::COLLECT > shared::COLLECT_FREE);
+const _: () = assert!(shared::COLLECT_FREE > shared::FREE && shared::COLLECT_FREE > shared::TRACE);
 const _: () = assert!(core::mem::offset_of!(Lane, limit) == 8);
 
 accesses! {
