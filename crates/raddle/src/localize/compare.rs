@@ -180,9 +180,6 @@ impl Case<'_> {
             let is_part = |pair: &Pair| pairs.contains(&[pair.head, pair.tail][..]);
             one.is_part = one.what.pairs.iter().all(is_part);
         }
-        for one in &mut suspects {
-            one.is_loose = one.what.pairs.len() > 1 && self.passed.len() < PASSED_FEW;
-        }
         mark_padded(&mut suspects, self.chance);
         sort(&mut suspects);
         let mut patterns = self.patterns(first, &ranked, &again)?;
@@ -246,9 +243,6 @@ impl Case<'_> {
         found.points.last().map(|point| point.seq)
     }
 }
-
-/// So few passing runs lack many couples of pairs by chance.
-const PASSED_FEW: usize = 20;
 
 /// Finds couples that say no more than one of their pairs alone, or of which there are passing runs
 /// after all: those that they were forced on in vain. (In which turn of a loop cannot be forced.)

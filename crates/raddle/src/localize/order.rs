@@ -26,8 +26,6 @@ pub(crate) struct Candidate<T> {
     pub(crate) is_part: bool,
     /// A part of it says as much, or runs that have it pass.
     pub(crate) is_padded: bool,
-    /// It is two pairs of which too few passing runs could tell that they do not come together.
-    pub(crate) is_loose: bool,
     /// When it came about; none if no run failed for it.
     pub(crate) course: Option<Course>,
     /// Others are its effects.
@@ -38,8 +36,8 @@ impl<T> Candidate<T> {
     /// Before runs were executed.
     pub(crate) fn new(what: T, spot: Spot, score: f64) -> Self {
         let evidence = Evidence::default();
-        let (course, is_part, is_padded, is_loose, has_effects) = Default::default();
-        Self { what, spot, score, evidence, is_part, is_padded, is_loose, course, has_effects }
+        let (course, is_part, is_padded, has_effects) = Default::default();
+        Self { what, spot, score, evidence, is_part, is_padded, course, has_effects }
     }
 
     /// Whether executions show that it is a cause.
@@ -62,9 +60,7 @@ pub(crate) fn sort<T>(candidates: &mut [Candidate<T>]) -> Vec<Rank> {
         // A confirmed cause may be anywhere in the code.
         let code = (weight > CONFIRMED).then_some((foreign, unusual));
         let is_apart = weight > CONFIRMED && !one.is_part;
-        // What one confirmed pair explains needs no second one.
-        let behind = (one.is_padded, weight == CONFIRMED && one.is_loose, is_apart);
-        (code.unwrap_or_default(), fixed, lock, elsewhere, weight, behind)
+        (code.unwrap_or_default(), fixed, lock, elsewhere, weight, one.is_padded, is_apart)
     };
     let key = |one: &Candidate<T>| (class(one), one.score < best / 2.0);
     candidates.sort_by_key(key);
