@@ -14,7 +14,8 @@
 //! Deviations. A missing pair counts only if the failed run performed the access that waited in
 //! vain for the other: a run that was cut off lacks much. Couples at the levels of threads and
 //! loops are looked for among pairs that are near to each other in the run, so that time grows
-//! with the number of pairs and not with its square.
+//! with the number of pairs and not with its square. Of few passing runs, or pairs that few of them
+//! have, some couple is never together by accident; such couples are told, and marked.
 
 use std::collections::BTreeMap;
 
@@ -86,12 +87,16 @@ pub struct Suspect {
     pub points: Vec<[Point; 2]>,
     /// The passing run that the points are from; otherwise the failed run.
     pub passing: Option<usize>,
+    /// That no passing run has both pairs may be because few have either.
+    pub is_accident: bool,
 }
 
 /// Neighbours among pairs that are looked at for couples.
 const NEAR: usize = 48;
 /// Occurrences of a pair that are compared.
 const INSTANCES_MAX: usize = 48;
+/// What is less likely than this to come by chance did not.
+const ACCIDENT: f64 = 0.05;
 /// Suspects that a procedure tells.
 const SUSPECTS_MAX: usize = 200;
 
@@ -118,6 +123,7 @@ fn one(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<
             counts: runs.counts(|facts| facts.pair(fact.pair).is_some()),
             points: vec![fact.first().clone()],
             passing: None,
+            is_accident: false,
         })
         .collect()
 }
@@ -159,6 +165,7 @@ fn two(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<
                 counts: Counts::default(),
                 points: vec![points.clone()],
                 passing: Some(number),
+                is_accident: false,
             };
             // In parts of a million of the run, as runs differ in length.
             let n_events = runs.passed[number].n_events.max(1);
@@ -200,6 +207,7 @@ pub fn often(failed: &Facts, runs: &Runs<'_>, formula: Formula) -> Vec<Suspect> 
         counts,
         points: vec![fact.first().clone()],
         passing: None,
+        is_accident: false,
     };
     scored.into_iter().map(suspect).collect()
 }
@@ -221,6 +229,7 @@ fn example<'a>(runs: &Runs<'a>, pair: Pair) -> Option<(usize, &'a [Point; 2])> {
 struct Couple<'a> {
     facts: [&'a PairFact; 2],
     points: [[Point; 2]; 2],
+    is_accident: bool,
 }
 
 impl Couple<'_> {
@@ -258,7 +267,13 @@ fn three(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Ve
                     },
                 };
                 if is_new {
-                    couples.push(Couple { facts: [one, two], points });
+                    let chance = match level {
+                        Level::Pc => apart(bits.count(), others.count(), runs.passed.len()),
+                        // Each run that has both could as well have had them in this way.
+                        Level::Thread | Level::Loop => bits.both(others).map(|_| 0.5).product(),
+                    };
+                    let is_accident = chance > ACCIDENT;
+                    couples.push(Couple { facts: [one, two], points, is_accident });
                 }
             }
         }
@@ -271,10 +286,19 @@ fn three(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Ve
                 counts: Counts { passed: 0, ..runs.counts(|facts| couple.is_in(facts)) },
                 points: couple.points.to_vec(),
                 passing: None,
+                is_accident: couple.is_accident,
             },
         ));
     }
     suspects
+}
+
+/// How likely it is that of so many runs none is both among these many and among those many, if
+/// the ones have nothing to do with the others.
+fn apart(n_ones: usize, n_others: usize, n: usize) -> f64 {
+    (0..n_others)
+        .map(|taken| n.saturating_sub(n_ones + taken) as f64 / (n - taken) as f64)
+        .product()
 }
 
 /// Occurrences of two pairs at different places that run in opposite directions between the
@@ -396,3 +420,18 @@ fn unpredictable_couples(mut couples: Vec<Couple<'_>>) -> Vec<Couple<'_>> {
 
 /// Couples that are compared with each other.
 const COUPLES_MAX: usize = 2000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rare_pairs_are_apart_by_chance_and_frequent_ones_are_not() {
+        for (ones, others, n, wanted) in
+            [(5, 5, 10, 1.0 / 252.0), (2, 3, 10, 56.0 / 120.0), (0, 4, 10, 1.0), (6, 5, 10, 0.0)]
+        {
+            let chance = apart(ones, others, n);
+            assert!((chance - wanted).abs() < 1e-9, "{ones} and {others} of {n}: {chance}");
+        }
+    }
+}

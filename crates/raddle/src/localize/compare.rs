@@ -229,7 +229,8 @@ impl Case<'_> {
     fn candidate(&self, place: &Place<'_>, what: Suspect) -> Candidate<Suspect> {
         let acts: Vec<Act> = what.pairs.iter().flat_map(|pair| [pair.head, pair.tail]).collect();
         let score = formula(self.args.score).score(what.counts);
-        Candidate::new(what, place.of(&acts), score)
+        let is_accident = what.is_accident;
+        Candidate { is_accident, ..Candidate::new(what, place.of(&acts), score) }
     }
 
     /// When a pattern is complete for the first time: causes come before effects.

@@ -26,6 +26,8 @@ pub(crate) struct Candidate<T> {
     pub(crate) is_part: bool,
     /// A part of it says as much, or runs that have it pass.
     pub(crate) is_padded: bool,
+    /// That no passing run has it may be by chance.
+    pub(crate) is_accident: bool,
     /// When it came about; none if no run failed for it.
     pub(crate) course: Option<Course>,
     /// Others are its effects.
@@ -36,8 +38,9 @@ impl<T> Candidate<T> {
     /// Before runs were executed.
     pub(crate) fn new(what: T, spot: Spot, score: f64) -> Self {
         let evidence = Evidence::default();
-        let (course, is_part, is_padded, has_effects) = Default::default();
-        Self { what, spot, score, evidence, is_part, is_padded, course, has_effects }
+        let (course, has_effects) = Default::default();
+        let (is_part, is_padded, is_accident) = Default::default();
+        Self { what, spot, score, evidence, is_part, is_padded, is_accident, course, has_effects }
     }
 
     /// Whether executions show that it is a cause.
@@ -54,6 +57,7 @@ pub(crate) fn sort<T>(candidates: &mut [Candidate<T>]) -> Vec<Rank> {
     let class = |one: &Candidate<T>| {
         let weight = match weight(one.evidence) {
             weight if one.is_padded => weight.max(UNKNOWN),
+            weight if one.is_accident => weight.max(LIKELY),
             weight => weight,
         };
         let Spot { foreign, unusual, fixed, lock, elsewhere } = one.spot;
@@ -91,6 +95,8 @@ pub(crate) struct Rank {
 
 /// Runs fail with it, if not most of them then far more than by chance.
 const CONFIRMED: u8 = 0;
+/// They do, but there is more to it.
+const LIKELY: u8 = 1;
 /// Nothing is known, or as much for it as against it.
 const UNKNOWN: u8 = 2;
 
@@ -100,7 +106,7 @@ const fn weight(evidence: Evidence) -> u8 {
     match (evidence.forced.fails(), evidence.gone) {
         (Some(true), Some(true) | None) => CONFIRMED,
         // There are other ways to fail as well.
-        (Some(true), Some(false)) => 1,
+        (Some(true), Some(false)) => LIKELY,
         (None, Some(false)) if !is_possible => 3,
         (None, _) => UNKNOWN,
         (Some(false), Some(true) | None) => 3,
@@ -216,6 +222,19 @@ mod tests {
     #[test]
     fn a_confirmed_cause_that_is_far_less_suspect_comes_behind_the_others() {
         check(&[("weak", 0.1, 4, 0), ("strong", 0.9, 3, 1)], &[("strong", 1), ("weak", 2)]);
+    }
+
+    #[test]
+    fn what_passing_runs_lack_by_accident_comes_behind_causes_and_before_the_unknown() {
+        let fails = Forced { n_failed: 4, n_passed: 0, is_telling: true };
+        let cause = |name, is_accident| {
+            let evidence = Evidence { forced: fails, gone: None };
+            Candidate { evidence, is_accident, ..Candidate::new(name, Spot::default(), 1.0) }
+        };
+        let unknown = Candidate::new("unknown", Spot::default(), 1.0);
+        let mut candidates = [unknown, cause("accident", true), cause("cause", false)];
+        sort(&mut candidates);
+        assert_eq!(candidates.map(|one| one.what), ["cause", "accident", "unknown"]);
     }
 
     #[test]
