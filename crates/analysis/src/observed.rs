@@ -3,31 +3,24 @@
 //! Per place, which is what is accessed as one: pairs of accesses of two threads where the
 //! second depends on the first (write to read, read to write, write to write), and triples in
 //! which accesses of another thread came between two of one thread with a result that no serial
-//! order has. Each is kept once by its sites. Of runs that pass, they tell how much of the program's behaviour was
-//! seen; what only failing runs have points to the cause.
+//! order has. Each is kept once by its sites. They tell how much of the program's behaviour was seen.
 
 use raddle_trace::event::{AtomicAction, Event, Op};
 use raddle_trace::id::{Addr, Pc, ThreadId};
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 
 use crate::sharing::{GRANULE_BITS, Sharing};
 use crate::witness::Deed;
 
 /// An access that did happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
-    /// Who.
-    pub thread: ThreadId,
-    /// Where in the program.
-    pub pc: Pc,
-    /// What.
-    pub deed: Deed,
-    /// First byte.
-    pub addr: Addr,
-    /// How many bytes.
-    pub bytes: u64,
-    /// Its number in the trace.
-    pub seq: u64,
+struct Seen {
+    thread: ThreadId,
+    pc: Pc,
+    deed: Deed,
+    /// First byte, and how many.
+    addr: Addr,
+    bytes: u64,
 }
 
 /// Sites and deeds, in order: what makes two sequences the same.
@@ -36,14 +29,10 @@ pub type Sites = Vec<(Deed, Pc)>;
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Observed {
-    /// Pairs and triples with their last occurrence.
-    pub sequences: FxHashMap<Sites, Vec<Seen>>,
-    /// Where the turn was taken from a thread that could have gone on.
-    pub preempted: Vec<(ThreadId, u64)>,
+    /// Pairs and triples.
+    pub sequences: FxHashSet<Sites>,
     /// By the granule's number, what of it was accessed as one.
     places: Vec<Vec<(Bytes, Place)>>,
-    running: Option<ThreadId>,
-    seq: u64,
 }
 
 /// Bytes of a granule, from the first to the last.
@@ -69,10 +58,8 @@ struct Track {
 impl Observed {
     /// Takes the next event of a trace.
     pub fn push(&mut self, event: &Event, sharing: &Sharing) {
-        let seq = self.seq;
-        self.seq += 1;
         let Event { thread, pc, op } = *event;
-        let seen = |deed, addr, bytes| Seen { thread, pc, deed, addr, bytes, seq };
+        let seen = |deed, addr, bytes| Seen { thread, pc, deed, addr, bytes };
         let seen = match op {
             Op::Read(access) => seen(Deed::Read, access.addr, access.bytes),
             Op::Write(access) => seen(Deed::Write, access.addr, access.bytes),
@@ -83,15 +70,6 @@ impl Observed {
                     _ => Deed::AtomicWrite,
                 };
                 seen(deed, atomic.addr, u64::from(atomic.bytes))
-            }
-            Op::Switch { reason, .. } => {
-                if reason == raddle_trace::record::Switch::Preempt
-                    && let Some(last) = self.running
-                {
-                    self.preempted.push((last, seq));
-                }
-                self.running = Some(thread);
-                return;
             }
             Op::Alloc { block, room, .. } => {
                 for (_, number) in sharing.numbers(block, room) {
@@ -127,8 +105,7 @@ impl Observed {
         }
         for (_, place) in places.iter_mut().filter(|(known, _)| touches(known)) {
             place.push(new, |sequence| {
-                let sites = sequence.iter().map(|seen| (seen.deed, seen.pc)).collect();
-                self.sequences.insert(sites, sequence.to_vec());
+                self.sequences.insert(sequence.iter().map(|seen| (seen.deed, seen.pc)).collect());
             });
         }
     }

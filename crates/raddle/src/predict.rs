@@ -33,6 +33,7 @@ pub(crate) fn predict(args: &PredictArgs) -> Result<Exit> {
             accesses,
             verdict: "untested",
             why: None,
+            forced: None,
             failure: None,
             clip: None,
             n_switches: 0,

@@ -32,39 +32,16 @@ const SLOW: [&str; 7] = [
     "order_pbzip2_teardown.c",
 ];
 
-/// FIXME: bugs that are found and replayed, but may be blamed on lines that are not guilty: an
-/// access that breaks with the same order explains the failure as well as the guilty one.
-const MAY_BE_BLAMED_WRONGLY: [&str; 7] = [
-    "large_text_index.c",
-    "path_repair_dirty.c",
-    // Unseen; `localize` blames them rightly.
-    "access_log.c",
-    "bio_wakeup.rs",
-    "cache_refcount.c",
-    "date_cache.c",
-    "thread_handle.c",
-];
+/// FIXME: bugs of which the first finding names no guilty line.
+const MAY_BE_BLAMED_WRONGLY: [&str; 2] = ["codec_registry.cc", "free_refcount.c"];
 
 /// FIXME: bugs of which the first finding names guilty lines and others beside.
-const MAY_BE_BLAMED_BESIDE: [&str; 18] = [
-    "atomicity_rwr_proc_info.c",
-    "destroy_lock_in_use.c",
-    "free_cache_eviction.c",
-    "free_queue_shutdown.c",
-    "free_refcount.c",
-    "multi_log_position.c",
+const MAY_BE_BLAMED_BESIDE: [&str; 6] = [
     "order_pbzip2_teardown.c",
-    "order_shutdown_detached.c",
-    "order_thread_handle.c",
     "path_eviction_callback.c",
-    "rare_aba_stack.c",
-    // Unseen.
-    "bandwidth_init.c",
-    "codec_registry.cc",
-    "fifo_delete.c",
-    "route_hazard.c",
-    "session_lookup.c",
+    "pool_handed_out_twice.c",
     "shard_reload.cc",
+    "steal_deque.c",
     "text_frame.c",
 ];
 

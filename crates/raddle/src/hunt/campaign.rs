@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use raddle_analysis::anomaly::Identity;
+use raddle_analysis::observed::Sites;
 use raddle_analysis::pattern::Pattern;
 use raddle_trace::id::{Pc, ThreadId};
 use raddle_trial::verdict::Verdict;
@@ -22,7 +23,6 @@ use tempfile::TempDir;
 
 use super::attempt::{Attempt, attempt};
 use super::base::{Base, base};
-use super::census::Census;
 use super::conclude::Context;
 use super::failure::Signature;
 use super::team::{Judged, Team};
@@ -34,7 +34,7 @@ const EXPLORATIONS: usize = 16;
 /// Rounds without anything new before the hunt is over.
 const IDLE_MAX: usize = 12;
 /// A run of more events than this is not recorded just to explore.
-pub(crate) const EVENTS_CHEAP: u64 = 50_000;
+const EVENTS_CHEAP: u64 = 50_000;
 /// Runs that fail in the same way that are kept.
 const HITS_MAX: usize = 12;
 
@@ -49,7 +49,7 @@ pub(crate) struct Campaign<'a> {
     queue: Vec<(u32, usize, usize)>,
     known: FxHashSet<Identity>,
     /// Access pairs and triples of runs that passed.
-    pub(crate) passing: Census,
+    passing: FxHashSet<Sites>,
     pub(crate) faults: Vec<Fault>,
     pub(crate) tally: Tally,
     n_traces: usize,
@@ -76,6 +76,13 @@ pub(crate) struct Hit {
     pub(crate) judged: Judged,
     pub(crate) plan: Plan,
     pub(crate) source: Option<Source>,
+}
+
+impl Hit {
+    /// How often threads took turns.
+    pub(crate) fn n_stretches(&self) -> usize {
+        self.judged.execution.schedule.as_ref().map_or(usize::MAX, |schedule| schedule.n_runs())
+    }
 }
 
 /// The anomaly that a failing run was made for.
@@ -127,7 +134,7 @@ impl<'a> Campaign<'a> {
             bases: Vec::new(),
             queue: Vec::new(),
             known: FxHashSet::default(),
-            passing: Census::default(),
+            passing: FxHashSet::default(),
             faults: Vec::new(),
             tally: Tally::default(),
             n_traces: 0,
@@ -263,7 +270,9 @@ impl<'a> Campaign<'a> {
         let wanted = !base.anomalies.is_empty();
         let mut new = wanted;
         if base.verdict == Verdict::Pass {
-            new |= self.passing.add(&base.observed);
+            let n_known = self.passing.len();
+            self.passing.extend(base.observed.sequences.iter().cloned());
+            new |= self.passing.len() > n_known;
         }
         if let Verdict::Fail(_) = &base.verdict
             && !matches!(base.execution.outcome.end, End::Hang { .. } if self.faults.len() > 8)

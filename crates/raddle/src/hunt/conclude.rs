@@ -1,28 +1,25 @@
 //! From failing runs to findings: the best run of each failure, with as few switches as
 //! possible, its cause, and its clip.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use raddle_analysis::accesses::Unit;
 use raddle_analysis::anomaly::{Anomaly, AnomalyKind};
-use raddle_analysis::observed::{Observed, Seen, Sites};
-use raddle_analysis::sharing::GRANULE_BITS;
+use raddle_analysis::localize::facts::Act;
+use raddle_analysis::observed::Observed;
 use raddle_analysis::witness::{Deed, Witness};
 use raddle_report::symbols::name::Namer;
 use raddle_trace::control::Policy;
-use raddle_trace::event::Op;
 use raddle_trace::file::{Trace, Writer};
-use raddle_trace::id::ThreadId;
 use raddle_trial::verdict::{Failure, FailureKind, Verdict};
 use raddle_trial::{Delivery, Execution, Order, Plan};
 
-use super::base;
-use super::campaign::{Campaign, EVENTS_CHEAP, Fault, Harmless, Hit, Source};
-use super::cause::{Cause, cause};
-use super::census::Census;
+use super::base::{self, Base};
+use super::best::{Best, is_sync};
+use super::blame::{Blame, Blamer};
+use super::campaign::{Campaign, Fault, Harmless, Hit, Source};
 use super::finding::{self, Finding, Told};
 use super::minimize::minimize;
 use super::team::Judged;
@@ -36,11 +33,14 @@ const TIME_MAX: Duration = Duration::from_secs(6);
 /// All findings, failing ones first, then by how few switches they need.
 pub(crate) fn conclude(campaign: &Campaign<'_>, context: &Context<'_>) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    let namer = campaign.bases.first().map(|base| Namer::new(&base.execution.run));
-    let Some(namer) = namer else { return Ok(findings) };
+    if campaign.faults.is_empty() {
+        harmless(campaign, context, &mut findings)?;
+        return Ok(findings);
+    }
+    let blamer = Blamer::new(campaign)?;
     for (number, fault) in campaign.faults.iter().enumerate() {
         let path = context.clip(number);
-        if let Some(finding) = of_fault(campaign, context, &namer, fault, &path)? {
+        if let Some(finding) = of_fault(&blamer, context, fault, &path)? {
             findings.push(finding);
         }
     }
@@ -86,6 +86,7 @@ fn harmless(
                 accesses,
                 verdict: harmless.verdict,
                 why,
+                forced: None,
                 failure: None,
                 clip: None,
                 n_switches: 0,
@@ -116,38 +117,34 @@ impl Context<'_> {
 }
 
 fn of_fault(
-    campaign: &Campaign<'_>,
+    blamer: &Blamer<'_>,
     context: &Context<'_>,
-    namer: &Namer,
     fault: &Fault,
     path: &Path,
 ) -> Result<Option<Finding>> {
+    let campaign = blamer.campaign;
     let is_deadlock = fault.hits.iter().any(|hit| kind(hit) == Some(FailureKind::Deadlock));
     let spare = campaign.spare_path("failing.trace");
-    let switches =
-        |hit: &Hit| hit.judged.execution.schedule.as_ref().map_or(usize::MAX, |s| s.n_runs());
-    let Some(shortest) = fault.hits.iter().min_by_key(|hit| switches(hit)) else {
+    let Some(shortest) = fault.hits.iter().min_by_key(|hit| hit.n_stretches()) else {
         return Ok(None);
     };
-    seen(campaign, &shortest.judged, &shortest.plan, &spare)?;
-    let last = last_reads(&Trace::open(&spare)?, &shortest.judged);
-    let score = |hit: &Hit| {
-        let source = hit.source.map_or((1, 90), |source| {
-            let anomaly = &campaign.bases[source.base].anomalies[source.anomaly];
-            let events = &anomaly.ways[source.way];
-            let is_near = |event: &Witness| last.contains(&(event.addr.0 >> GRANULE_BITS));
-            // Variables that belong together are both looked at before they are found to differ.
-            let near = match anomaly.kind {
-                AnomalyKind::MultiVariable => events.iter().all(is_near),
-                _ => events.iter().any(is_near),
-            };
-            let far = u32::from(!(is_deadlock || near && source.followed));
-            (far, telling(campaign, namer, source, is_deadlock))
-        });
-        (source, switches(hit))
+    let blame = match is_deadlock && !shortest.judged.execution.outcome.circle().is_empty() {
+        true => None,
+        false => blamer.blame(fault, shortest)?,
     };
-    let Some(best) = fault.hits.iter().min_by_key(|hit| score(hit)) else { return Ok(None) };
-    let predicted = best.source.filter(|source| explains(campaign, *source, is_deadlock));
+    let confirmed = blame.as_ref().filter(|blame| blame.evidence.confirmed() == Some(true));
+    let agrees = |source: Source| confirmed.is_none_or(|blame| contains(campaign, source, blame));
+    seen(campaign, &shortest.judged, &shortest.plan, &spare)?;
+    let best = Best::new(campaign, &Trace::open(&spare)?, &shortest.judged, is_deadlock);
+    let agreeing = fault.hits.iter().filter(|hit| hit.source.is_some_and(agrees));
+    let explains = |source: &Source| agrees(*source) && best.explains(*source);
+    let best = match best.of(agreeing) {
+        Some(hit) => hit,
+        // The one that was explained.
+        None if confirmed.is_some() => shortest,
+        None => best.of(&fault.hits).unwrap_or(shortest),
+    };
+    let predicted = best.source.filter(explains);
     let minimized = match context.minimizes {
         true => {
             let team = campaign.team.with_budget(RUNS_MAX, TIME_MAX);
@@ -155,16 +152,21 @@ fn of_fault(
         }
         false => None,
     };
-    let failed = census(campaign, fault, &spare)?;
+    let is_shown = |judged: &Judged| -> Result<bool> {
+        let observed = seen(campaign, judged, &best.plan, &spare)?;
+        Ok(match (predicted, confirmed) {
+            (Some(source), _) => shows(campaign, source, &observed),
+            (None, Some(blame)) => blame.is_in(&observed, &judged.execution.run),
+            (None, None) => true,
+        })
+    };
     let mut judged = minimized.as_ref().unwrap_or(&best.judged);
-    let mut observed = seen(campaign, judged, &best.plan, &spare)?;
-    if let Some(source) = predicted
-        && minimized.is_some()
-        && !shows(campaign, source, &observed)
-    {
-        // Fewer switches, but another story.
-        judged = &best.judged;
-        observed = seen(campaign, judged, &best.plan, &spare)?;
+    if !is_shown(judged)? && minimized.is_some() {
+        // Fewer switches, but another story; unless neither of the two can be seen to tell it.
+        match is_shown(&best.judged)? {
+            true => judged = &best.judged,
+            false => drop(seen(campaign, judged, &best.plan, &spare)?),
+        }
     }
     let Verdict::Fail(failure) = &judged.verdict else { return Ok(None) };
     let Some(schedule) = &judged.execution.schedule else { return Ok(None) };
@@ -174,44 +176,9 @@ fn of_fault(
         false => failure.detail.clone(),
     };
     let told = told(&judged.execution, &judged.verdict, failure, text);
-    let suspect = |counts: &dyn Fn(&Seen) -> bool| {
-        cause(&observed, &failed, &campaign.passing, trace.run(), counts)
-    };
-    // Code that only failing runs come to is most often an effect and not a cause.
-    let is_usual = |seen: &Seen| campaign.passing.has_site(seen.pc);
-    let (predicted, cause) = match predicted {
-        Some(source) => {
-            let anomaly = &campaign.bases[source.base].anomalies[source.anomaly];
-            let sites = finding::sites(anomaly, source.way);
-            let (least, better) = match anomaly.kind {
-                // Two variables are too many if one of them alone tells.
-                AnomalyKind::MultiVariable => {
-                    let about = granules(anomaly, source.way);
-                    let counts = |seen: &Seen| about.contains(&(seen.addr.0 >> GRANULE_BITS));
-                    (TELLING_MIN, suspect(&counts))
-                }
-                // What ends the run is not among what was observed.
-                _ if is_sync(anomaly, source.way) || ends(anomaly, source.way) => (0, None),
-                _ => {
-                    let least = failed.suspicion(&sites, &campaign.passing) + MARGIN;
-                    (least, suspect(&is_usual))
-                }
-            };
-            let says_more = |better: &Cause| {
-                better.suspicion >= least.max(TELLING_MIN) && !contains(&sites, &better.sites)
-            };
-            match better.filter(says_more) {
-                Some(better) => (predicted_as(campaign, &better.sites), Some(better)),
-                None => (predicted, None),
-            }
-        }
-        None if is_deadlock => (None, None),
-        None => {
-            let any = suspect(&is_usual).or_else(|| suspect(&|_| true));
-            (any.as_ref().and_then(|any| predicted_as(campaign, &any.sites)), any)
-        }
-    };
-    let (kind, pattern, accesses) = match (predicted, cause) {
+    let is_it = |blame: &&Blame| predicted.is_none_or(|it| acts_of(campaign, it) == blame.acts);
+    let forced = confirmed.filter(is_it).map(|blame| blame.evidence.forced);
+    let (kind, pattern, accesses) = match (predicted, blame) {
         (Some(source), _) => {
             let base = &campaign.bases[source.base];
             let anomaly = &base.anomalies[source.anomaly];
@@ -219,17 +186,11 @@ fn of_fault(
             let accesses = finding::named(&Trace::open(&base.path)?, &events);
             (anomaly.kind.as_str(), anomaly.pattern.clone(), accesses)
         }
-        (None, Some(cause)) => {
-            let kind = match cause.events.len() {
-                3 => "atomicity",
-                _ if cause.events.iter().any(|event| event.deed == Deed::Free) => "order",
-                _ => "race",
-            };
-            let accesses = finding::named(&trace, &finding::of_seen(&cause.events));
-            (kind, finding::pattern_of(&cause.events), accesses)
+        (None, Some(blame)) if !is_deadlock || blame.evidence.confirmed() != Some(false) => {
+            (kind_of(campaign, &blame), blame.pattern, blame.accesses)
         }
-        (None, None) if is_deadlock => ("deadlock", String::new(), waiting(judged, &trace)),
-        (None, None) => ("failure", String::new(), Vec::new()),
+        (None, _) if is_deadlock => ("deadlock", String::new(), waiting(judged, &trace)),
+        (None, _) => ("failure", String::new(), Vec::new()),
     };
     let mut finding = Finding {
         kind,
@@ -238,6 +199,7 @@ fn of_fault(
         accesses,
         verdict: "failing",
         why: None,
+        forced,
         failure: Some(told),
         clip: None,
         n_switches: schedule.n_runs().saturating_sub(1),
@@ -249,70 +211,46 @@ fn of_fault(
     Ok(Some(finding))
 }
 
-/// What runs that fail like this have in common, from some of them.
-fn census(campaign: &Campaign<'_>, fault: &Fault, spare: &Path) -> Result<Census> {
-    let mut census = Census::default();
-    let is_cheap = campaign.bases.first().is_some_and(|base| base.model.n_events <= EVENTS_CHEAP);
-    for hit in fault.hits.iter().take(if is_cheap { FAILING_MAX } else { 1 }) {
-        census.add(&seen(campaign, &hit.judged, &hit.plan, spare)?);
+/// Whether an anomaly consists of what is to blame; or has it for one of two variables, if that
+/// alone is not enough to fail.
+fn contains(campaign: &Campaign<'_>, source: Source, blame: &Blame) -> bool {
+    let acts = acts_of(campaign, source);
+    let is_one = |act: &Act| acts.contains(act);
+    match campaign.bases[source.base].anomalies[source.anomaly].kind {
+        AnomalyKind::MultiVariable => !blame.is_enough() && blame.acts.iter().all(is_one),
+        _ => acts == blame.acts,
     }
-    Ok(census)
 }
 
-/// What has this suspicion may explain a failure better than the anomaly that a run was made for,
-/// if it is so much more suspect.
-const TELLING_MIN: u32 = 70;
-const MARGIN: u32 = 40;
-
-/// How many of them.
-const FAILING_MAX: usize = 8;
-
-/// What memory an anomaly is about.
-fn granules(anomaly: &Anomaly, way: usize) -> Vec<u64> {
-    anomaly.ways[way].iter().map(|event| event.addr.0 >> GRANULE_BITS).collect()
+/// What the anomaly that a run was made for consists of.
+fn acts_of(campaign: &Campaign<'_>, source: Source) -> Vec<Act> {
+    let base = &campaign.bases[source.base];
+    acts(base, &base.anomalies[source.anomaly], source.way)
 }
 
-/// Whether accesses come in this order among others, and are fewer.
-fn contains(all: &Sites, some: &Sites) -> bool {
-    let mut rest = all.iter();
-    all.len() == 3 && some.iter().all(|one| rest.any(|other| other == one))
+/// What an anomaly consists of, the same in all runs.
+fn acts(base: &Base, anomaly: &Anomaly, way: usize) -> Vec<Act> {
+    let act = |event: &Witness| Act { site: base.execution.run.site(event.pc), deed: event.deed };
+    anomaly.ways[way].iter().map(act).collect()
 }
 
-/// The anomaly that consists of these accesses, if it was predicted.
-fn predicted_as(campaign: &Campaign<'_>, sites: &Sites) -> Option<Source> {
-    let mut anomalies = campaign.bases.iter().enumerate().flat_map(|(base, its)| {
-        its.anomalies.iter().enumerate().map(move |(number, anomaly)| (base, number, anomaly))
-    });
-    anomalies.find_map(|(base, number, anomaly)| {
-        let way = (0..anomaly.ways.len()).find(|&way| finding::sites(anomaly, way) == *sites)?;
-        Some(Source { base, anomaly: number, way, followed: true, alone: true })
-    })
-}
-
-/// What the thread that failed had read last: what it failed on is most often among it.
-fn last_reads(trace: &Trace, judged: &Judged) -> VecDeque<u64> {
-    let outcome = &judged.execution.outcome;
-    let thread = outcome.end.place().map_or(ThreadId(0), |place| place.thread);
-    let mut last = VecDeque::new();
-    // A trace that cannot be read further has told all that it can.
-    for event in trace.events().map_while(Result::ok).filter(|event| event.thread == thread) {
-        let addr = match event.op {
-            Op::Read(access) => access.addr,
-            Op::Atomic(atomic) => atomic.addr,
-            _ => continue,
+/// What kind of anomaly is to blame.
+fn kind_of(campaign: &Campaign<'_>, blame: &Blame) -> &'static str {
+    let predicted = campaign.bases.iter().find_map(|base| {
+        let is_it = |anomaly: &&Anomaly| {
+            (0..anomaly.ways.len()).any(|way| acts(base, anomaly, way) == blame.acts)
         };
-        let granule = addr.0 >> GRANULE_BITS;
-        last.retain(|&other| other != granule);
-        last.push_back(granule);
-        if last.len() > READS_MAX {
-            last.pop_front();
-        }
+        base.anomalies.iter().find(is_it)
+    });
+    let blocks = blame.acts.iter().any(|act| act.deed == Deed::Block);
+    match (predicted, blame.acts.len()) {
+        _ if blocks => "deadlock",
+        (Some(anomaly), _) => anomaly.kind.as_str(),
+        (None, 4) => "multi-variable",
+        (None, 3) => "atomicity",
+        (None, _) => "order",
     }
-    last
 }
-
-/// How many of them.
-const READS_MAX: usize = 6;
 
 /// The run once more, with a trace that tells what happened.
 fn seen(campaign: &Campaign<'_>, judged: &Judged, plan: &Plan, path: &Path) -> Result<Observed> {
@@ -334,22 +272,9 @@ fn shows(campaign: &Campaign<'_>, source: Source, observed: &Observed) -> bool {
         AnomalyKind::Deadlock | AnomalyKind::MultiVariable => true,
         AnomalyKind::Atomicity | AnomalyKind::Race | AnomalyKind::Order => {
             is_sync(anomaly, source.way)
-                || observed.sequences.contains_key(&finding::sites(anomaly, source.way))
+                || observed.sequences.contains(&finding::sites(anomaly, source.way))
         }
     }
-}
-
-/// Whether an anomaly that was made to happen can be the cause of such a failure.
-fn explains(campaign: &Campaign<'_>, source: Source, is_deadlock: bool) -> bool {
-    let anomaly = &campaign.bases[source.base].anomalies[source.anomaly];
-    let fits = match anomaly.kind {
-        AnomalyKind::Deadlock => is_deadlock,
-        // Threads that wait for each other are best told by where they wait, unless it is
-        // for a wake-up that came too early.
-        _ if is_deadlock => is_sync(anomaly, source.way),
-        _ => true,
-    };
-    source.followed && fits
 }
 
 fn kind(hit: &Hit) -> Option<FailureKind> {
@@ -357,47 +282,6 @@ fn kind(hit: &Hit) -> Option<FailureKind> {
         Verdict::Fail(failure) => Some(failure.kind),
         Verdict::Pass | Verdict::Unjudged => None,
     }
-}
-
-/// How well an anomaly explains a failure: the less the better.
-fn telling(campaign: &Campaign<'_>, namer: &Namer, source: Source, is_deadlock: bool) -> u32 {
-    let base = &campaign.bases[source.base];
-    let anomaly = &base.anomalies[source.anomaly];
-    let events = &anomaly.ways[source.way];
-    let ends = ends(anomaly, source.way);
-    let own = match (anomaly.kind, anomaly.unit) {
-        (AnomalyKind::Deadlock, _) if is_deadlock => 0,
-        (AnomalyKind::Deadlock, _) => 60,
-        (AnomalyKind::Order, _) if is_deadlock && is_sync(anomaly, source.way) => 5,
-        // An end in the middle is what another violation leads to, if there is one.
-        (AnomalyKind::Atomicity | AnomalyKind::Order, _) if ends => 13,
-        (AnomalyKind::Atomicity, Unit::Section | Unit::Activation) => 10,
-        (AnomalyKind::Atomicity, Unit::Caller) => 12,
-        (AnomalyKind::Order, _) if anomaly.rank <= 4 => 14,
-        (AnomalyKind::MultiVariable, Unit::Section | Unit::Activation) => 16,
-        (AnomalyKind::MultiVariable, Unit::Caller) => 18,
-        (AnomalyKind::Order, _) => 24,
-        (AnomalyKind::Race, _) => 26,
-        (AnomalyKind::Atomicity | AnomalyKind::MultiVariable, Unit::Thread) => 30,
-    };
-    let foreign = events.iter().any(|event| namer.site(event.pc).own_frame().is_none());
-    // Counts of references are near to whatever is referred to.
-    let is_atomic = |event: &Witness| event.deed.is_atomic();
-    let is_count = anomaly.kind == AnomalyKind::MultiVariable
-        && events.iter().any(is_atomic)
-        && !events.iter().all(is_atomic);
-    let doubts = [(foreign, 15), (!source.alone, 9), (!source.followed, 50), (is_count, 1)];
-    own + doubts.iter().map(|&(doubt, weight)| if doubt { weight } else { 0 }).sum::<u32>()
-}
-
-/// Whether an anomaly is about synchronization objects.
-fn is_sync(anomaly: &Anomaly, way: usize) -> bool {
-    anomaly.ways[way].iter().any(|event| event.deed.is_of_object())
-}
-
-/// Whether an anomaly is about the end of something.
-fn ends(anomaly: &Anomaly, way: usize) -> bool {
-    anomaly.ways[way].iter().any(|event| matches!(event.deed, Deed::Free | Deed::Destroy))
 }
 
 /// A failure in words, and where it was.

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use raddle_analysis::anomaly::Anomaly;
 use raddle_analysis::localize::facts::{Act, Point};
-use raddle_analysis::observed::Seen;
 use raddle_analysis::scan::Model;
 use raddle_analysis::witness::{Deed, Witness};
 use raddle_report::symbols::name::Namer;
@@ -18,6 +17,8 @@ use raddle_trial::outcome::ThreadAt;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
+use crate::localize::confirm::Forced;
+
 /// One finding.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
@@ -28,6 +29,8 @@ pub(crate) struct Finding {
     pub(crate) verdict: &'static str,
     /// Why it is infeasible.
     pub(crate) why: Option<String>,
+    /// What came of forcing it on runs that passed.
+    pub(crate) forced: Option<Forced>,
     pub(crate) failure: Option<Told>,
     pub(crate) clip: Option<PathBuf>,
     /// Context switches of the run that shows it.
@@ -90,20 +93,6 @@ pub(crate) fn of_anomaly(model: &Model, way: &[Witness]) -> Vec<Unnamed> {
             .collect(),
     };
     way.iter().map(unnamed).collect()
-}
-
-/// Events that were seen.
-pub(crate) fn of_seen(events: &[Seen]) -> Vec<Unnamed> {
-    let unnamed = |event: &Seen| Unnamed {
-        thread: event.thread,
-        pc: event.pc,
-        deed: event.deed,
-        addr: event.addr,
-        bytes: event.bytes,
-        seq: event.seq,
-        locks: Vec::new(),
-    };
-    events.iter().map(unnamed).collect()
 }
 
 /// An access at a point of a run.
@@ -277,6 +266,7 @@ impl Finding {
             "accesses": accesses,
             "verdict": self.verdict,
             "why": self.why,
+            "forced": self.forced.map(Forced::json),
             "failure": failure,
             "clip": self.clip,
             "switches": self.n_switches,
@@ -284,20 +274,10 @@ impl Finding {
     }
 }
 
-/// A pattern for events that were seen.
-pub(crate) fn pattern_of(events: &[Seen]) -> String {
-    let mut threads: Vec<ThreadId> = Vec::new();
-    let words: Vec<_> = events
-        .iter()
-        .map(|event| {
-            let role = threads.iter().position(|&t| t == event.thread).unwrap_or_else(|| {
-                threads.push(event.thread);
-                threads.len() - 1
-            });
-            format!("{}{}", event.deed.letter(), role + 1)
-        })
-        .collect();
-    words.join("-")
+/// A pattern for accesses, such as `R1-W2`.
+pub(crate) fn pattern_of(accesses: &[Access]) -> String {
+    let word = |access: &Access| format!("{}{}", access.deed.letter(), access.role);
+    accesses.iter().map(word).collect::<Vec<_>>().join("-")
 }
 
 /// The sites of an anomaly, as what was observed has them.

@@ -3,9 +3,9 @@
 
 pub(crate) mod attempt;
 pub(crate) mod base;
+mod best;
+mod blame;
 mod campaign;
-mod cause;
-mod census;
 mod conclude;
 pub(crate) mod failure;
 pub(crate) mod finding;
@@ -152,6 +152,7 @@ fn hopeless(first: &Base, args: &HuntArgs) -> Result<Option<Exit>> {
             accesses: Vec::new(),
             verdict: "failing",
             why: None,
+            forced: None,
             failure: Some(failure),
             clip: None,
             n_switches: 0,

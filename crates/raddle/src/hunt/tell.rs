@@ -31,6 +31,9 @@ pub(crate) fn finding(number: usize, finding: &Finding) -> String {
             let _ = writeln!(text, "   {line}");
         }
     }
+    if let Some(forced) = finding.forced.filter(|forced| forced.n_failed > 0) {
+        let _ = writeln!(text, "   confirmed: {forced}");
+    }
     if let Some(clip) = &finding.clip {
         let _ = writeln!(
             text,

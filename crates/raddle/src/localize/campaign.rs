@@ -139,12 +139,10 @@ impl Campaign<'_> {
     }
 
     fn how(&self, seed: u64, n_steps: u64, with_laps: bool) -> How {
-        let policy = self.policy.clone().unwrap_or(match seed % 4 {
-            0 => Policy::Random,
-            1 | 3 => Policy::Pct { depth: 1 + (seed / 4 % 4) as u32, n_steps },
-            _ => Policy::Pos,
-        });
-        How { seed, policy, with_laps }
+        match &self.policy {
+            Some(policy) => How { seed, policy: policy.clone(), with_laps },
+            None => How { with_laps, ..How::varied(seed, n_steps) },
+        }
     }
 
     fn progress(&self, done: &Done) {

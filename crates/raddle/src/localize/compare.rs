@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use raddle_analysis::localize::collect::Settings;
 use raddle_analysis::localize::facts::{Act, Facts, Pair, Pattern, PatternFact};
 use raddle_analysis::localize::procedures::{Level, Procedure, Suspect, often, suspects};
 use raddle_analysis::localize::rank::{Example, Formula, Ranked, rank};
@@ -17,29 +18,61 @@ use super::gather::gather;
 use super::order::{Candidate, Place, sort};
 use super::sample::{Fail, How, Policy, Sample};
 use super::tell::Group;
-use super::{plan, settings};
-use crate::args::{FormulaName, LocalizeArgs};
 use crate::hunt::team::Team;
 
-/// Suspects that are to be forced on passing runs, the most that are looked at for it, and how many
-/// at a time.
+/// Suspects that are to be forced on passing runs.
 const CHECKED: usize = 12;
-const LOOKED_AT: usize = 36;
+/// How many times as many are looked at for it at most, and how many at a time.
+const LOOKED_AT: usize = 3;
 const BATCH: usize = 4;
 /// Passing runs that suspects are forced on.
 const FORCED: usize = 2;
 /// Patterns that are named for programs: beyond, nobody looks.
 const NAMED: usize = 100;
 
+/// On what terms runs are compared.
+pub(crate) struct Terms {
+    /// How runs are executed again, and what is collected.
+    pub(crate) plan: Plan,
+    pub(crate) settings: Settings,
+    /// How many of each are compared at most.
+    pub(crate) n_passed: usize,
+    pub(crate) n_failed: usize,
+    pub(crate) formula: Formula,
+    /// Suspects that are told.
+    pub(crate) count: usize,
+    /// Suspects that are forced on passing runs, if that is possible with so many.
+    pub(crate) checked: usize,
+    /// The failed run that is to be explained; none for the shortest.
+    pub(crate) explained: Option<How>,
+}
+
+impl Terms {
+    /// Those of somebody who asks for nothing in particular.
+    pub(crate) fn new(plan: Plan, settings: Settings) -> Self {
+        let most = usize::MAX;
+        Self {
+            plan,
+            settings,
+            n_passed: most,
+            n_failed: most,
+            formula: Formula::Jaccard,
+            count: NAMED,
+            checked: CHECKED,
+            explained: None,
+        }
+    }
+}
+
 /// Compares failing with passing runs, each kind of failure by itself, the most frequent first.
 pub(crate) fn compare(
-    args: &LocalizeArgs,
+    terms: &Terms,
     samples: &[Sample],
     team: Option<&Team>,
 ) -> Result<Vec<Group>> {
     let (failed, passed): (Vec<&Sample>, Vec<&Sample>) =
         samples.iter().partition(|sample| sample.failure.is_some());
-    let n_passed = args.passed.map_or(usize::MAX, |n| n as usize).min(passed.len());
+    let n_passed = terms.n_passed.min(passed.len());
     let passed = &passed[..n_passed];
     let mut by_failure: BTreeMap<&str, (&Fail, Vec<&Sample>)> = BTreeMap::new();
     for sample in failed {
@@ -53,12 +86,16 @@ pub(crate) fn compare(
     let mut groups = Vec::new();
     for (failure, mut failed) in by_failure {
         let chance = chance(samples, &failed);
-        failed.truncate(args.failed.map_or(usize::MAX, |n| n as usize));
+        failed.truncate(terms.n_failed);
         let failed_facts: Vec<Facts> = failed.iter().map(|sample| sample.facts.clone()).collect();
         let runs = Runs { passed: &passed_facts, failed: &failed_facts };
         // The failed run with the fewest events is the one with the least beside the point.
-        let Some((at, first)) =
-            failed.iter().enumerate().min_by_key(|(_, sample)| sample.facts.n_events)
+        let explained = terms.explained.as_ref();
+        let is_other = |sample: &Sample| !explained.is_some_and(|how| how.is_same(&sample.how));
+        let Some((at, first)) = failed
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, sample)| (is_other(sample), sample.facts.n_events))
         else {
             continue;
         };
@@ -70,15 +107,15 @@ pub(crate) fn compare(
             && let Some(team) = team
         {
             // What is left to compare is loops, which takes the same runs once more.
-            first = with_laps(args, team, &[first])?.remove(0);
-            passed = with_laps(args, team, &passed)?;
+            first = with_laps(terms, team, &[first])?.remove(0);
+            passed = with_laps(terms, team, &passed)?;
             let facts: Vec<Facts> = passed.iter().map(|sample| sample.facts.clone()).collect();
             let runs = Runs { passed: &facts, failed: std::slice::from_ref(&first.facts) };
             suspects = self::suspects(&first.facts, &runs);
         }
-        let ranked = rank(&runs, formula(args.score), &suspects);
-        suspects.extend(often(&first.facts, &runs, formula(args.score)));
-        let case = Case { chance, args, team, failed: &failed, passed: &passed };
+        let ranked = rank(&runs, terms.formula, &suspects);
+        suspects.extend(often(&first.facts, &runs, terms.formula));
+        let case = Case { chance, terms, team, failed: &failed, passed: &passed };
         groups.push(case.group(failure, &first, ranked, suspects)?);
     }
     Ok(groups)
@@ -93,11 +130,11 @@ fn chance(samples: &[Sample], failed: &[&Sample]) -> f64 {
 }
 
 /// The same runs with loops told; as they are, where that does not work.
-fn with_laps(args: &LocalizeArgs, team: &Team, samples: &[Sample]) -> Result<Vec<Sample>> {
+fn with_laps(terms: &Terms, team: &Team, samples: &[Sample]) -> Result<Vec<Sample>> {
     let told = team.all(samples, |sample, cpu| {
         let how = How { with_laps: true, ..sample.how.clone() };
-        let plan = Plan { cpu, ..how.plan(&plan(args)) };
-        let (_, told) = gather(team, how, &plan, settings(args))?;
+        let plan = Plan { cpu, ..how.plan(&terms.plan) };
+        let (_, told) = gather(team, how, &plan, terms.settings)?;
         Ok(told.filter(|told| told.failure == sample.failure))
     })?;
     Ok(told
@@ -107,20 +144,11 @@ fn with_laps(args: &LocalizeArgs, team: &Team, samples: &[Sample]) -> Result<Vec
         .collect())
 }
 
-fn formula(name: FormulaName) -> Formula {
-    match name {
-        FormulaName::Jaccard => Formula::Jaccard,
-        FormulaName::Tarantula => Formula::Tarantula,
-        FormulaName::Ochiai => Formula::Ochiai,
-        FormulaName::Dstar => Formula::DStar,
-    }
-}
-
 /// Runs that fail in the same way, and those that pass.
 pub(crate) struct Case<'a> {
     /// The share of all runs that fail like this by chance.
     chance: f64,
-    pub(crate) args: &'a LocalizeArgs,
+    pub(crate) terms: &'a Terms,
     pub(crate) team: Option<&'a Team>,
     pub(crate) failed: &'a [&'a Sample],
     pub(crate) passed: &'a [Sample],
@@ -135,12 +163,12 @@ impl Case<'_> {
         suspects: Vec<Suspect>,
     ) -> Result<Group> {
         let again = |sample: &Sample| match self.team {
-            Some(team) => Again::new(team, sample, &plan(self.args)),
+            Some(team) => Again::new(team, sample, &self.terms.plan),
             None => Ok(None),
         };
         let shown = again(first)?;
         let place = Place::new(&first.run, self.passed, shown.as_ref());
-        let most = self.args.count.map_or(NAMED, |n| n as usize).max(LOOKED_AT);
+        let most = self.terms.count.max(LOOKED_AT * CHECKED);
         let mut ranked = self.by_suspicion(first, &place, ranked);
         ranked.truncate(most);
         let mut suspects: Vec<_> =
@@ -148,14 +176,15 @@ impl Case<'_> {
         suspects.sort_by_key(|one| one.spot);
         suspects.truncate(most);
         if let Some(team) = self.team
-            && !self.args.no_confirm
+            && self.terms.checked > 0
         {
             let passed: Result<Vec<_>> = self.passed.iter().take(FORCED).map(&again).collect();
             let passed = passed?.into_iter().flatten().collect();
             let failure = (&failure.key[..], self.chance);
+            let checked = self.terms.checked;
             let court = Court::new(team, shown.as_ref(), passed, failure);
-            check(team, &mut ranked, |one, cpu| court.pattern(&one.pattern, cpu))?;
-            check(team, &mut suspects, |one, cpu| court.suspect(one, cpu))?;
+            check(team, checked, &mut ranked, |one, cpu| court.pattern(&one.pattern, cpu))?;
+            check(team, checked, &mut suspects, |one, cpu| court.suspect(one, cpu))?;
         }
         for one in ranked.iter_mut().filter(|one| one.evidence.forced.n_failed > 0) {
             let time = |facts: &Facts| Some(fact(facts, &one.what.pattern)?.points.last()?.seq);
@@ -214,9 +243,10 @@ impl Case<'_> {
             .into_iter()
             .map(|what| {
                 let acts = &what.pattern.acts;
-                let tie = (place.n_fixed(acts), Reverse(acts.len()), self.occurrence(first, &what));
+                let n_fixed = place.n_fixed(acts);
+                let tie = (n_fixed, Reverse(acts.len()), self.occurrence(first, &what));
                 let (spot, score) = (place.of(acts), what.score);
-                (tie, Candidate::new(what, spot, score))
+                (tie, Candidate { n_fixed, ..Candidate::new(what, spot, score) })
             })
             .collect();
         all.sort_by(|(tie, one), (other, two)| {
@@ -228,7 +258,7 @@ impl Case<'_> {
 
     fn candidate(&self, place: &Place<'_>, what: Suspect) -> Candidate<Suspect> {
         let acts: Vec<Act> = what.pairs.iter().flat_map(|pair| [pair.head, pair.tail]).collect();
-        let score = formula(self.args.score).score(what.counts);
+        let score = self.terms.formula.score(what.counts);
         let is_accident = what.is_accident;
         Candidate { is_accident, ..Candidate::new(what, place.of(&acts), score) }
     }
@@ -273,17 +303,18 @@ fn mark_padded(suspects: &mut [Candidate<Suspect>], chance: f64) {
 /// Lets executions speak of the first ones; those that cannot be forced on any run do not count.
 fn check<T: Sync>(
     team: &Team,
+    wanted: usize,
     candidates: &mut [Candidate<T>],
     court: impl Fn(&T, Option<u32>) -> Result<Evidence> + Sync,
 ) -> Result<()> {
     let mut n_forced = 0;
-    for batch in candidates.chunks_mut(BATCH).take(LOOKED_AT / BATCH) {
+    for batch in candidates.chunks_mut(BATCH).take(LOOKED_AT * wanted / BATCH) {
         let found = team.all(batch, |one, cpu| court(&one.what, cpu))?;
         for (one, evidence) in batch.iter_mut().zip(found) {
             one.evidence = evidence.unwrap_or_default();
             n_forced += usize::from(one.evidence.forced.n() > 0);
         }
-        if n_forced >= CHECKED {
+        if n_forced >= wanted {
             break;
         }
     }

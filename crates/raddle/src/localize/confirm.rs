@@ -7,6 +7,7 @@
 //! as most changes to a run that fails by chance make it pass; it counts when no passing run could
 //! be forced.
 
+use std::fmt;
 use std::hash::Hash;
 use std::sync::Mutex;
 
@@ -16,6 +17,7 @@ use raddle_analysis::localize::procedures::Suspect;
 use raddle_analysis::witness::Witness;
 use raddle_trace::control::Policy;
 use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
 
 use super::again::{Again, Change};
 use crate::hunt::team::Team;
@@ -84,6 +86,11 @@ impl Forced {
         self.n_failed + self.n_passed
     }
 
+    /// As other programs read it.
+    pub(crate) fn json(self) -> Value {
+        json!({"failed": self.n_failed, "passed": self.n_passed})
+    }
+
     /// The share of them that fails.
     pub(crate) fn rate(self) -> f64 {
         self.n_failed as f64 / self.n().max(1) as f64
@@ -107,6 +114,12 @@ impl Forced {
             Self { n_failed: 0, n_passed: 1.., .. } => Some(false),
             Self { .. } => None,
         }
+    }
+}
+
+impl fmt::Display for Forced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "forced on passing runs, {} of {} fail", self.n_failed, self.n())
     }
 }
 

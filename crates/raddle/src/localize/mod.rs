@@ -1,16 +1,16 @@
 //! `raddle localize`: many runs, and what those that fail have in common.
 
-mod again;
+pub(crate) mod again;
 mod campaign;
-mod compare;
-mod confirm;
+pub(crate) mod compare;
+pub(crate) mod confirm;
 mod effects;
-mod gather;
+pub(crate) mod gather;
 mod laps;
 mod order;
-mod sample;
+pub(crate) mod sample;
 mod show;
-mod tell;
+pub(crate) mod tell;
 mod woven;
 
 use std::collections::BTreeSet;
@@ -20,16 +20,17 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use raddle_analysis::localize::collect::Settings;
+use raddle_analysis::localize::rank::Formula;
 use raddle_analysis::localize::window;
 use raddle_trial::Plan;
 use raddle_trial::plan::PolicyName;
 use serde_json::json;
 
 use self::campaign::{Campaign, Done};
-use self::compare::compare;
+use self::compare::{Terms, compare};
 use self::sample::{Policy, Sample};
 use self::tell::Group;
-use crate::args::{LocalizeArgs, WindowName};
+use crate::args::{FormulaName, LocalizeArgs, WindowName};
 use crate::exit::Exit;
 use crate::hunt::team::Team;
 use crate::{run, target};
@@ -71,7 +72,7 @@ pub(crate) fn localize(mut args: LocalizeArgs) -> Result<Exit> {
     if let Some(exit) = hopeless(&done, &args) {
         return Ok(exit);
     }
-    let groups = compare(&args, &done.samples, team.as_ref())?;
+    let groups = compare(&terms(&args), &done.samples, team.as_ref())?;
     say(&args, &done, &groups)
 }
 
@@ -126,6 +127,28 @@ fn settings(args: &LocalizeArgs) -> Settings {
         WindowName::Paper => window::Policy::Paper,
     };
     Settings { window: usize::from(args.window), policy }
+}
+
+fn terms(args: &LocalizeArgs) -> Terms {
+    let or_all = |n: Option<u64>| n.map_or(usize::MAX, |n| n as usize);
+    let terms = Terms::new(plan(args), settings(args));
+    Terms {
+        n_passed: or_all(args.passed),
+        n_failed: or_all(args.failed),
+        formula: formula(args.score),
+        count: args.count.map_or(terms.count, |n| n as usize),
+        checked: if args.no_confirm { 0 } else { terms.checked },
+        ..terms
+    }
+}
+
+fn formula(name: FormulaName) -> Formula {
+    match name {
+        FormulaName::Jaccard => Formula::Jaccard,
+        FormulaName::Tarantula => Formula::Tarantula,
+        FormulaName::Ochiai => Formula::Ochiai,
+        FormulaName::Dstar => Formula::DStar,
+    }
 }
 
 fn policy(args: &LocalizeArgs) -> Result<Option<Policy>> {

@@ -28,6 +28,8 @@ pub(crate) struct Candidate<T> {
     pub(crate) is_padded: bool,
     /// That no passing run has it may be by chance.
     pub(crate) is_accident: bool,
+    /// Pairs of its accesses that could not come in another order, or should not.
+    pub(crate) n_fixed: usize,
     /// When it came about; none if no run failed for it.
     pub(crate) course: Option<Course>,
     /// Others are its effects.
@@ -39,8 +41,19 @@ impl<T> Candidate<T> {
     pub(crate) fn new(what: T, spot: Spot, score: f64) -> Self {
         let evidence = Evidence::default();
         let (course, has_effects) = Default::default();
-        let (is_part, is_padded, is_accident) = Default::default();
-        Self { what, spot, score, evidence, is_part, is_padded, is_accident, course, has_effects }
+        let (is_part, is_padded, is_accident, n_fixed) = Default::default();
+        Self {
+            what,
+            spot,
+            score,
+            evidence,
+            is_part,
+            is_padded,
+            is_accident,
+            n_fixed,
+            course,
+            has_effects,
+        }
     }
 
     /// Whether executions show that it is a cause.

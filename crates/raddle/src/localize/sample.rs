@@ -58,6 +58,21 @@ pub(crate) struct How {
 }
 
 impl How {
+    /// One of many runs that are to differ, by its number.
+    pub(crate) fn varied(seed: u64, n_steps: u64) -> Self {
+        let policy = match seed % 4 {
+            0 => Policy::Random,
+            1 | 3 => Policy::Pct { depth: 1 + (seed / 4 % 4) as u32, n_steps },
+            _ => Policy::Pos,
+        };
+        Self { seed, policy, with_laps: false }
+    }
+
+    /// Whether it is the same run, told in more or less detail.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.seed == other.seed && self.policy == other.policy
+    }
+
     /// Whether the same plan gives the same run.
     pub(crate) fn is_repeatable(&self) -> bool {
         !matches!(self.policy, Policy::Free { .. })

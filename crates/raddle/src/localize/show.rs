@@ -17,7 +17,6 @@ use super::gather::in_detail;
 use super::order::{Candidate, Rank};
 use super::sample::Sample;
 use super::tell::{PairTold, PatternTold};
-use super::{plan, settings};
 use crate::hunt::finding::{self, Access, Unnamed};
 
 impl Case<'_> {
@@ -30,7 +29,7 @@ impl Case<'_> {
     ) -> Result<Vec<PatternTold>> {
         // By the run that they are shown from.
         let mut by_run: BTreeMap<Example, Vec<usize>> = BTreeMap::new();
-        let own = self.failed.iter().position(|sample| sample.how.seed == first.how.seed);
+        let own = self.failed.iter().position(|sample| sample.how.is_same(&first.how));
         for (at, Candidate { what: one, .. }) in ranked.iter().enumerate() {
             let has = |run: &usize| fact(&self.failed[*run].facts, &one.pattern).is_some();
             let run = match one.example {
@@ -59,7 +58,7 @@ impl Case<'_> {
                 let stack = |sites: &Vec<Site>| -> Vec<String> {
                     sites.iter().map(|&site| site_name(&namer, &sample.run, site)).collect()
                 };
-                let Candidate { what: one, evidence, .. } = &ranked[at];
+                let Candidate { what: one, evidence, n_fixed, .. } = &ranked[at];
                 let stacks = fact(&sample.facts, &one.pattern).map(|fact| &fact.stacks[..]);
                 let name = match &accesses[..] {
                     // A thread that waits for a lock that it has itself.
@@ -72,6 +71,8 @@ impl Case<'_> {
                     rank: Rank { rank: at + 1, n_ties: 1 },
                     score: one.score,
                     name,
+                    acts: one.pattern.acts.clone(),
+                    n_fixed: *n_fixed,
                     accesses,
                     stacks: stacks.unwrap_or_default().iter().map(stack).collect(),
                     counts: one.counts,
@@ -88,8 +89,8 @@ impl Case<'_> {
             && !sample.facts.is_exact
             && sample.how.is_repeatable()
         {
-            let plan = sample.how.plan(&plan(self.args));
-            let (_, told) = in_detail(team, sample.how.clone(), &plan, settings(self.args))?;
+            let plan = sample.how.plan(&self.terms.plan);
+            let (_, told) = in_detail(team, sample.how.clone(), &plan, self.terms.settings)?;
             if let Some(told) = told.filter(|told| told.failure == sample.failure) {
                 return Ok(Cow::Owned(told));
             }
@@ -146,6 +147,7 @@ impl Case<'_> {
                 told[at] = Some(PairTold {
                     rank: at + 1,
                     procedure: what.procedure,
+                    acts: what.pairs.iter().flat_map(|pair| [pair.head, pair.tail]).collect(),
                     pairs,
                     counts: what.counts,
                     score: *score,

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use raddle_analysis::localize::facts::Facts;
+use raddle_analysis::localize::facts::{Act, Facts};
 use raddle_analysis::localize::procedures::Procedure;
 use raddle_analysis::localize::rank::Counts;
 use serde_json::{Value, json};
 
-use super::confirm::{Evidence, Forced};
+use super::confirm::Evidence;
 use super::order::Rank;
 use super::sample::Fail;
 use crate::hunt::finding::{Access, Finding};
@@ -27,6 +27,9 @@ pub(crate) struct PatternTold {
     pub(crate) rank: Rank,
     pub(crate) score: f64,
     pub(crate) name: String,
+    pub(crate) acts: Vec<Act>,
+    /// Pairs of them that could not come in another order.
+    pub(crate) n_fixed: usize,
     pub(crate) accesses: Vec<Access>,
     /// Who had called the function of each access, innermost first.
     pub(crate) stacks: Vec<Vec<String>>,
@@ -38,6 +41,7 @@ pub(crate) struct PatternTold {
 pub(crate) struct PairTold {
     pub(crate) rank: usize,
     pub(crate) procedure: Procedure,
+    pub(crate) acts: Vec<Act>,
     /// Head and tail of each.
     pub(crate) pairs: Vec<[Access; 2]>,
     pub(crate) counts: Counts,
@@ -128,7 +132,7 @@ impl PatternTold {
             "passed": self.counts.passed,
             "failed": self.counts.failed,
             "confirmed": self.evidence.confirmed(),
-            "forced": forced(self.evidence),
+            "forced": self.evidence.forced.json(),
             "gone": self.evidence.gone,
         })
     }
@@ -189,30 +193,21 @@ impl PairTold {
             "passed": self.counts.passed,
             "failed": self.counts.failed,
             "confirmed": self.evidence.confirmed(),
-            "forced": forced(self.evidence),
+            "forced": self.evidence.forced.json(),
             "gone": self.evidence.gone,
         })
     }
 }
 
 fn confirmed(evidence: Evidence) -> String {
-    let Forced { n_failed, n_passed, .. } = evidence.forced;
     match evidence.confirmed() {
-        Some(true) if n_failed > 0 => {
-            format!(
-                "; confirmed: forced on passing runs, {n_failed} of {} fail",
-                n_failed + n_passed
-            )
+        Some(true) if evidence.forced.n_failed > 0 => {
+            format!("; confirmed: {}", evidence.forced)
         }
         Some(true) => "; confirmed: the other way round, the failing run passes".into(),
         Some(false) => "; not confirmed".into(),
         None => String::new(),
     }
-}
-
-fn forced(evidence: Evidence) -> Value {
-    let Forced { n_failed, n_passed, .. } = evidence.forced;
-    json!({"failed": n_failed, "passed": n_passed})
 }
 
 /// How large the windows were that patterns needed.
