@@ -263,6 +263,9 @@ fn tell(args: &ReplayArgs, clip: &Clip, tally: Tally, trace: &Path) -> Result<Ex
     if n_diverged > 0 {
         tell_changed_modules(clip, &shown);
     }
+    if n_diverged + n_others > 0 && args.times > 1 && args.jobs != Some(1) {
+        eprintln!("raddle: if runs at the same time get in each other's way, add --jobs 1");
+    }
     Ok(match (n_others, n_diverged) {
         (0, 0) => Exit::Clean,
         (0, _) => Exit::Unjudged,

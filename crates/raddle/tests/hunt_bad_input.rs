@@ -52,6 +52,34 @@ fn a_program_that_never_ends() {
 }
 
 #[test]
+fn programs_that_get_in_each_other_s_way_run_one_by_one() {
+    // It wants to be alone with a file, and fails if one thread is before the other.
+    let place = holding(
+        "#include <fcntl.h>
+        #include <pthread.h>
+        #include <unistd.h>
+        static int is_first, is_late;
+        static void *other(void *p) { is_late = is_first; return p; }
+        int main(void) {
+            pthread_t thread;
+            if (open(\"taken\", O_CREAT | O_EXCL, 0600) < 0) return 9;
+            for (volatile long i = 0; i < 20000000; i++) { }
+            pthread_create(&thread, 0, other, 0);
+            is_first = 1;
+            pthread_join(thread, 0);
+            unlink(\"taken\");
+            return is_late ? 3 : 0;
+        }",
+    );
+    for command in ["hunt --runs 20", "localize --runs 24"] {
+        let output = place.raddle(&format!("{command} --jobs 2 --json program.c"));
+        check(&output, FOUND, "one at a time, as by --jobs 1");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("exit 3") && !text.contains("exit 9"), "{text}");
+    }
+}
+
+#[test]
 fn a_program_of_one_thread() {
     let place = holding("int main(void) { return 0; }");
     check_sentence(&hunt(&place, ""), CLEAN, "only one thread ran");

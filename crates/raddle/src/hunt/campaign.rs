@@ -7,7 +7,7 @@
 //! several rounds bring none, and nothing is left to attempt, the hunt is over.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -144,12 +144,17 @@ impl<'a> Campaign<'a> {
 
     /// The first base run, twice, so that one sees whether it repeats.
     pub(crate) fn first(&mut self) -> Result<Vec<Base>> {
-        let plan = Plan { order: Order::Rr, ..self.settings.plan.clone() };
+        let (team, settings) = (self.team, self.settings);
         let paths = [self.trace_path(), self.trace_path()];
-        let bases = self.team.all(&paths, |path, cpu| {
-            base(self.team, &Plan { cpu, ..plan.clone() }, path, &self.settings.patterns)
-        })?;
+        let bases = team.all(&paths, |path, cpu| first(team, settings, path, cpu))?;
         Ok(bases.into_iter().flatten().collect())
+    }
+
+    /// The same, one after the other, behind one that finds what others have left.
+    pub(crate) fn first_alone(&mut self) -> Result<Vec<Base>> {
+        let paths = [self.trace_path(), self.trace_path()];
+        first(self.team, self.settings, &paths[0], None)?;
+        paths.iter().map(|path| first(self.team, self.settings, path, None)).collect()
     }
 
     /// Goes on from the first base run until the end.
@@ -342,6 +347,11 @@ impl<'a> Campaign<'a> {
             let _ = write!(io::stderr().lock(), "\r\x1b[K");
         }
     }
+}
+
+fn first(team: &Team, settings: &Settings, path: &Path, cpu: Option<u32>) -> Result<Base> {
+    let plan = Plan { order: Order::Rr, cpu, ..settings.plan.clone() };
+    base(team, &plan, path, &settings.patterns)
 }
 
 /// How much longer than the first run another one may take.

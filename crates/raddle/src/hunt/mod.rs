@@ -71,23 +71,28 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
     };
     let mut campaign = Campaign::new(&team, &settings, &context)?;
 
-    let bases = campaign.first()?;
+    let mut bases = campaign.first()?;
+    let mut difference = difference(&bases)?;
+    if difference.is_some() && team.n_jobs() > 1 {
+        // Perhaps only since they ran at the same time.
+        let alone = campaign.first_alone()?;
+        if alone.len() == BASES && self::difference(&alone)?.is_none() {
+            team.go_one_by_one();
+            (bases, difference) = (alone, None);
+        }
+    }
     let mut bases = bases.into_iter();
     let (Some(first), second) = (bases.next(), bases.next()) else {
         return Ok(run::interrupted());
     };
-    let mut repeats = true;
     if let Some(exit) = hopeless(&first, &args)? {
         return Ok(exit);
     }
-    if let Some(second) = &second {
-        campaign.tally.failed += usize::from(matches!(second.verdict, Verdict::Fail(_)));
-        let traces = (Trace::open(&first.path)?, Trace::open(&second.path)?);
-        let pair = [(&first.execution, &traces.0), (&second.execution, &traces.1)];
-        if let Some(difference) = verify::difference(pair)? {
-            repeats = false;
-            say::news(&format!("this program does not repeat under the same order; {difference}"));
-        }
+    let failed = second.is_some_and(|second| matches!(second.verdict, Verdict::Fail(_)));
+    campaign.tally.failed += usize::from(failed);
+    let repeats = difference.is_none();
+    if let Some(difference) = difference {
+        say::news(&format!("this program does not repeat under the same order; {difference}"));
     }
     campaign.go_on(first)?;
     if team.is_interrupted() && campaign.faults.is_empty() {
@@ -96,6 +101,13 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
 
     let findings = conclude(&campaign, &context)?;
     tell(&args, &campaign, &findings, repeats)
+}
+
+/// Where runs of the same order differ first, in words.
+fn difference(bases: &[Base]) -> Result<Option<String>> {
+    let [first, second] = bases else { return Ok(None) };
+    let traces = (Trace::open(&first.path)?, Trace::open(&second.path)?);
+    verify::difference([(&first.execution, &traces.0), (&second.execution, &traces.1)])
 }
 
 /// The patterns that raddle knows, and those of a file.

@@ -8,12 +8,14 @@ use anyhow::Result;
 use raddle_trial::verdict::{Expected, Verdict, judge};
 use raddle_trial::{Delivery, End, Execution, Launch, Plan, execute, processors};
 
+use crate::say;
+
 /// Whoever executes the target.
 pub(crate) struct Team {
     pub(crate) launch: Launch,
     pub(crate) expected: Expected,
     processors: Vec<u32>,
-    n_jobs: usize,
+    n_jobs: AtomicUsize,
     n_runs: AtomicUsize,
     runs_max: usize,
     start: Instant,
@@ -42,7 +44,7 @@ impl Team {
             launch,
             expected,
             processors,
-            n_jobs,
+            n_jobs: AtomicUsize::new(n_jobs),
             n_runs: AtomicUsize::new(0),
             runs_max,
             start: Instant::now(),
@@ -68,7 +70,7 @@ impl Team {
     /// The same, with another budget.
     pub(crate) fn with_budget(&self, runs_max: usize, time_max: Duration) -> Self {
         let (launch, expected) = (self.launch(), self.expected.clone());
-        Self::new(launch, expected, Some(self.n_jobs as u64), runs_max, time_max)
+        Self::new(launch, expected, Some(self.n_jobs() as u64), runs_max, time_max)
     }
 
     /// Executions so far.
@@ -93,7 +95,15 @@ impl Team {
 
     /// How many runs go on at the same time.
     pub(crate) fn n_jobs(&self) -> usize {
-        self.n_jobs
+        self.n_jobs.load(Ordering::Relaxed)
+    }
+
+    /// From now on there is one run at a time. Says so.
+    pub(crate) fn go_one_by_one(&self) {
+        self.n_jobs.store(1, Ordering::Relaxed);
+        say::news(
+            "runs at the same time get in each other's way, most likely by a file; from now on there is one at a time, as by --jobs 1",
+        );
     }
 
     /// One execution, judged.
@@ -117,7 +127,7 @@ impl Team {
     ) -> Result<Vec<Option<R>>> {
         let next = AtomicUsize::new(0);
         let results: Mutex<Vec<Option<R>>> = Mutex::new((0..items.len()).map(|_| None).collect());
-        let n_jobs = self.n_jobs.min(items.len().max(1));
+        let n_jobs = self.n_jobs().min(items.len().max(1));
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..n_jobs)
                 .map(|job| {

@@ -59,6 +59,7 @@ impl Done {
 impl Campaign<'_> {
     /// Adds runs to those that are there.
     pub(crate) fn run(&self, mut done: Done) -> Result<Done> {
+        self.get_along()?;
         let mut seed = self.plan.seed;
         let mut n_steps = 0;
         if let Some(last) = done.samples.iter().map(|sample| sample.how.seed).max() {
@@ -118,6 +119,30 @@ impl Campaign<'_> {
         }
         self.clear_progress();
         Ok(done)
+    }
+
+    /// Finds out whether runs at the same time get in each other's way.
+    fn get_along(&self) -> Result<()> {
+        let how = self.how(self.plan.seed, 0, false);
+        if self.team.n_jobs() == 1 || !how.is_repeatable() {
+            return Ok(());
+        }
+        let one = |cpu| {
+            let plan = Plan { cpu, ..how.plan(&self.plan) };
+            let (judged, sample) = gather(self.team, how.clone(), &plan, self.settings)?;
+            let outcome = judged.execution.outcome;
+            let facts = sample.map(|sample| (sample.failure, sample.facts));
+            Ok((outcome.end, outcome.n_steps, facts))
+        };
+        let together = self.team.all(&[(), ()], |(), cpu| one(cpu))?;
+        if together[0] != together[1] {
+            // The first one finds what others have left.
+            one(None)?;
+            if one(None)? == one(None)? {
+                self.team.go_one_by_one();
+            }
+        }
+        Ok(())
     }
 
     fn most(&self, done: &Done) -> usize {
