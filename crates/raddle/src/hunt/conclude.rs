@@ -128,7 +128,10 @@ fn of_fault(
     let Some(shortest) = fault.hits.iter().min_by_key(|hit| hit.n_stretches()) else {
         return Ok(None);
     };
-    let blame = match is_deadlock && !shortest.judged.execution.outcome.circle().is_empty() {
+    // A circle of locks says all; and whatever hangs takes its time, each time.
+    let is_circle = is_deadlock && !shortest.judged.execution.outcome.circle().is_empty();
+    let is_hang = kind(shortest) == Some(FailureKind::Hang);
+    let blame = match is_circle || is_hang {
         true => None,
         false => blamer.blame(fault, shortest)?,
     };

@@ -73,11 +73,13 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
 
     let mut bases = campaign.first()?;
     let mut difference = difference(&bases)?;
-    if difference.is_some() && team.n_jobs() > 1 {
-        // Perhaps only since they ran at the same time.
+    if difference.is_some() {
+        // Perhaps only since they ran at the same time, or one found what the other had left.
         let alone = campaign.first_alone()?;
         if alone.len() == BASES && self::difference(&alone)?.is_none() {
-            team.go_one_by_one();
+            if team.n_jobs() > 1 {
+                team.go_one_by_one();
+            }
             (bases, difference) = (alone, None);
         }
     }

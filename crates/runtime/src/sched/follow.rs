@@ -214,6 +214,26 @@ impl Sched {
         }
     }
 
+    /// What the thread waits for that the schedule wants to run, if others could run instead.
+    pub(super) fn waits_idle(&mut self) -> Option<Wait> {
+        let step = self.follow.as_ref().filter(|follow| follow.pending)?.step?;
+        self.collect_runnable();
+        let wait = self.threads.get(step.thread as usize)?.wait;
+        (!self.runnable.is_empty()).then_some(wait)
+    }
+
+    /// Leaves the schedule at a thread that does not come.
+    pub(super) fn leave_idle(&mut self) {
+        let step = self.follow.as_ref().and_then(|follow| follow.step);
+        // The last stretch: what comes of it is what the run comes to.
+        if let Some(step) = step.filter(|step| step.count != u64::MAX)
+            && let Some(thread) = self.threads.get(step.thread as usize)
+        {
+            self.diverge(step.thread, thread.pc, step);
+        }
+        self.follow = None;
+    }
+
     /// Notes where the thread is, before it stops at its next operation.
     pub(super) fn note_performed(&mut self, me: u32) {
         let pc = self.threads[me as usize].pc;

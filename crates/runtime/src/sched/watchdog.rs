@@ -6,6 +6,10 @@
 //! says that it sleeps, the turn goes to another thread soon; if it runs, much later. Such a
 //! run is marked as not strictly deterministic. A machine under load does not lead here: a
 //! thread that waits for a processor counts as running.
+//!
+//! Nor may a schedule wait forever for a thread that waits for something from outside: in another
+//! order than that of the run which it is from, another thread may have to send it first. It is left
+//! then, though others could have been patient for longer.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +17,8 @@ use raddle_trace::control::{NO_WATCHDOG, NONDETERMINISTIC};
 use raddle_trace::record::Switch;
 
 use super::thread::Wait;
-use super::{Leaving, Next, SCHED};
+use super::{Leaving, Next, SCHED, Sched};
+use crate::guarded::Guard;
 use crate::{shared, sys, tls};
 
 /// How often a waiting thread looks.
@@ -22,6 +27,10 @@ pub(super) const LOOK_NS: u64 = 50_000_000;
 const ASLEEP_NS: u64 = 100_000_000;
 /// For how long a running thread that makes no step keeps the turn.
 const BUSY_NS: u64 = 2_000_000_000;
+/// For how long a schedule lets all wait for something from outside: a signal of the program's own
+/// that is on its way, and anything else.
+const SIGNAL_NS: u64 = 500_000_000;
+const OUTSIDE_NS: u64 = 3_000_000_000;
 
 /// What was seen when somebody looked last.
 pub(super) struct Watch {
@@ -44,7 +53,7 @@ pub(super) fn look() {
         return;
     }
     let Some(mut sched) = SCHED.try_lock() else { return };
-    let Some(current) = sched.current else { return };
+    let Some(current) = sched.current else { return look_at_idle(sched) };
     let holder = &sched.threads[current as usize];
     if holder.tls == 0 || sched.exiting != 0 {
         return;
@@ -84,6 +93,33 @@ pub(super) fn look() {
     sched.current = None;
     shared::flag(NONDETERMINISTIC);
     if let Next::Run(id) = sched.next(None, Switch::Taken, pc) {
+        sched.grant(id);
+        drop(sched);
+        super::turn::hand_to(id);
+    }
+}
+
+/// Looks whether a schedule waits in vain, and leaves it if so.
+fn look_at_idle(mut sched: Guard<'_, Sched>) {
+    let now = sys::monotonic_ns();
+    let steps = sched.steps + shared::control().switches.load(Ordering::Relaxed);
+    if sched.watch.current.is_some() || sched.watch.steps != steps {
+        let (current, countdown) = (None, 0);
+        sched.watch = Watch { current, countdown, steps, asleep_since: now, stuck_since: now };
+        return;
+    }
+    let Some(wait) = sched.waits_idle() else { return };
+    let is_alone = sched.n_processes == 0 && sched.n_sources == 0;
+    let patience = match wait {
+        Wait::Signal | Wait::SignalOf(_) if is_alone => SIGNAL_NS,
+        _ => OUTSIDE_NS,
+    };
+    if now - sched.watch.stuck_since < patience {
+        return;
+    }
+    sched.leave_idle();
+    let pc = sched.leaving.as_ref().map_or(0, |leaving| leaving.pc);
+    if let Next::Run(id) = sched.next(None, Switch::Blocked, pc) {
         sched.grant(id);
         drop(sched);
         super::turn::hand_to(id);
