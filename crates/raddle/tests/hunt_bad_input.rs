@@ -80,6 +80,33 @@ fn programs_that_get_in_each_other_s_way_run_one_by_one() {
 }
 
 #[test]
+fn failures_that_come_only_while_others_run_are_none() {
+    // Only if one thread is late it wants to be alone with a file, which is not so at first.
+    let place = holding(
+        "#include <fcntl.h>
+        #include <pthread.h>
+        #include <unistd.h>
+        static int is_first, is_late;
+        static void *other(void *p) { is_late = is_first; return p; }
+        int main(void) {
+            pthread_t thread;
+            pthread_create(&thread, 0, other, 0);
+            is_first = 1;
+            pthread_join(thread, 0);
+            if (is_late) return 0;
+            if (open(\"taken\", O_CREAT | O_EXCL, 0600) < 0) return 9;
+            for (volatile long i = 0; i < 20000000; i++) { }
+            unlink(\"taken\");
+            return 0;
+        }",
+    );
+    let output = place.raddle("hunt --jobs 2 --runs 200 -o found program.c");
+    check(&output, UNJUDGED, "did not come again when nothing else ran");
+    let clips = std::fs::read_dir(place.path("found")).expect("a directory").count();
+    assert_eq!(clips, 0);
+}
+
+#[test]
 fn a_program_of_one_thread() {
     let place = holding("int main(void) { return 0; }");
     check_sentence(&hunt(&place, ""), CLEAN, "only one thread ran");

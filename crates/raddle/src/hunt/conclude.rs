@@ -20,6 +20,7 @@ use super::base::{self, Base};
 use super::best::{Best, is_sync};
 use super::blame::{Blame, Blamer};
 use super::campaign::{Campaign, Fault, Harmless, Hit, Source};
+use super::failure::Signature;
 use super::finding::{self, Finding, Told};
 use super::minimize::minimize;
 use super::team::Judged;
@@ -30,23 +31,70 @@ use crate::explain::explain;
 const RUNS_MAX: usize = 200;
 const TIME_MAX: Duration = Duration::from_secs(6);
 
-/// All findings, failing ones first, then by how few switches they need.
-pub(crate) fn conclude(campaign: &Campaign<'_>, context: &Context<'_>) -> Result<Vec<Finding>> {
-    let mut findings = Vec::new();
-    if campaign.faults.is_empty() {
-        harmless(campaign, context, &mut findings)?;
-        return Ok(findings);
-    }
-    let blamer = Blamer::new(campaign)?;
+/// What a hunt comes to.
+pub(crate) struct Conclusion {
+    /// Failing ones first, then by how few switches they need.
+    pub(crate) findings: Vec<Finding>,
+    /// Failures that did not come again when nothing else ran.
+    pub(crate) n_gone: usize,
+}
+
+/// Concludes a hunt in a program that is known to repeat, or not to.
+pub(crate) fn conclude(
+    campaign: &Campaign<'_>,
+    context: &Context<'_>,
+    repeats: bool,
+) -> Result<Conclusion> {
+    let (mut findings, mut n_gone) = (Vec::new(), 0);
+    let mut blamer = None;
+    let is_alone = campaign.team.n_jobs() == 1 || !repeats;
     for (number, fault) in campaign.faults.iter().enumerate() {
         let path = context.clip(number);
-        if let Some(finding) = of_fault(&blamer, context, fault, &path)? {
+        if !is_alone && !comes_again(campaign, fault)? {
+            n_gone += 1;
+            // It was kept when the failure was seen; if it cannot be removed it does no harm.
+            let _ = std::fs::remove_file(&path);
+            continue;
+        }
+        let blamer = match &blamer {
+            Some(blamer) => blamer,
+            None => blamer.insert(Blamer::new(campaign)?),
+        };
+        if let Some(finding) = of_fault(blamer, context, fault, &path)? {
             findings.push(finding);
         }
     }
     findings.sort_by_key(|finding| (finding.clip.is_none(), finding.n_switches));
     harmless(campaign, context, &mut findings)?;
-    Ok(findings)
+    Ok(Conclusion { findings, n_gone })
+}
+
+/// Whether one of the runs that failed does so again while nothing else runs: others may have got in
+/// its way.
+fn comes_again(campaign: &Campaign<'_>, fault: &Fault) -> Result<bool> {
+    let mut hits: Vec<_> = fault.hits.iter().collect();
+    hits.sort_by_key(|hit| hit.n_stretches());
+    let team = campaign.team.with_budget(AGAIN_MAX, TIME_MAX);
+    for hit in hits.into_iter().take(AGAIN_MAX) {
+        let again = team.execute(&follow(&hit.judged, &hit.plan), Delivery::Nothing)?;
+        if let Verdict::Fail(failure) = &again.verdict
+            && Signature::of(&again.execution, failure) == fault.signature
+        {
+            return Ok(true);
+        }
+    }
+    // If somebody stops us, it counts as it was seen.
+    Ok(team.is_interrupted())
+}
+
+/// How many of them are executed again.
+const AGAIN_MAX: usize = 3;
+
+/// How to execute a run again.
+fn follow(judged: &Judged, plan: &Plan) -> Plan {
+    let schedule = judged.execution.schedule.clone().unwrap_or_default();
+    let order = Order::Follow { schedule, strict: false, after: Policy::Rr };
+    Plan { order, ..plan.clone() }
 }
 
 /// Adds the anomalies that did no harm, with the traces read once each.
@@ -257,12 +305,9 @@ fn kind_of(campaign: &Campaign<'_>, blame: &Blame) -> &'static str {
 
 /// The run once more, with a trace that tells what happened.
 fn seen(campaign: &Campaign<'_>, judged: &Judged, plan: &Plan, path: &Path) -> Result<Observed> {
-    let schedule = judged.execution.schedule.clone().unwrap_or_default();
-    let order = Order::Follow { schedule, strict: false, after: Policy::Rr };
-    let plan = Plan { order, ..plan.clone() };
     let mut writer = Writer::create(path)?;
     let team = campaign.team.with_budget(1, TIME_MAX);
-    let again = team.execute(&plan, Delivery::Records(&mut writer))?;
+    let again = team.execute(&follow(judged, plan), Delivery::Records(&mut writer))?;
     writer.finish(&again.execution.run)?;
     let (_, observed, _) = base::read(&Trace::open(path)?)?;
     Ok(observed)

@@ -26,7 +26,7 @@ use serde_json::json;
 
 use self::base::Base;
 use self::campaign::{Campaign, Settings, Tally};
-use self::conclude::{Context, conclude};
+use self::conclude::{Conclusion, Context, conclude};
 use self::finding::Finding;
 use self::team::Team;
 use crate::args::HuntArgs;
@@ -101,8 +101,13 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
         return Ok(run::interrupted());
     }
 
-    let findings = conclude(&campaign, &context)?;
-    tell(&args, &campaign, &findings, repeats)
+    let Conclusion { findings, n_gone } = conclude(&campaign, &context, repeats)?;
+    if n_gone > 0 {
+        say::news(&format!(
+            "{n_gone} failures did not come again when nothing else ran; runs at the same time may get in each other's way: try --jobs 1"
+        ));
+    }
+    tell(&args, &campaign, &findings, repeats && n_gone == 0)
 }
 
 /// Where runs of the same order differ first, in words.
