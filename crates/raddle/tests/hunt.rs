@@ -36,10 +36,9 @@ const SLOW: [&str; 7] = [
 const MAY_BE_BLAMED_WRONGLY: [&str; 2] = ["codec_registry.cc", "free_refcount.c"];
 
 /// FIXME: bugs of which the first finding names guilty lines and others beside.
-const MAY_BE_BLAMED_BESIDE: [&str; 6] = [
+const MAY_BE_BLAMED_BESIDE: [&str; 5] = [
     "order_pbzip2_teardown.c",
     "path_eviction_callback.c",
-    "pool_handed_out_twice.c",
     "shard_reload.cc",
     "steal_deque.c",
     "text_frame.c",

@@ -35,6 +35,8 @@ const TIME_MAX: Duration = Duration::from_secs(6);
 const TIME_OF_ALL: Duration = Duration::from_secs(20);
 /// Suspects that are checked by executing them.
 const CHECKED: usize = 6;
+/// Pairs beside the first that are looked at.
+const OTHERS: usize = 10;
 /// Patterns that are looked at for one that goes on from a pair.
 const PATTERNS: usize = 5;
 
@@ -53,6 +55,8 @@ pub(crate) struct Blame {
     pub(crate) accesses: Vec<Access>,
     /// What executions say of it.
     pub(crate) evidence: Evidence,
+    /// The next pairs, the most suspect first.
+    pub(crate) others: Vec<[Act; 2]>,
 }
 
 impl Blame {
@@ -129,6 +133,8 @@ fn all(team: &Team, like: &Plan, hows: &[How]) -> Result<Vec<Sample>> {
 fn first(group: Group) -> Option<Blame> {
     let Group { mut patterns, mut pairs, .. } = group;
     let pair = (!pairs.is_empty()).then(|| pairs.remove(0));
+    let others = pairs.iter().filter_map(|told| <[Act; 2]>::try_from(&told.acts[..]).ok());
+    let others = others.take(OTHERS).collect();
     let is_confirmed = |evidence: Evidence| evidence.confirmed() == Some(true);
     let is_surer = |evidence| {
         is_confirmed(evidence) || pair.as_ref().is_none_or(|pair| !is_confirmed(pair.evidence))
@@ -153,5 +159,5 @@ fn first(group: Group) -> Option<Blame> {
         }
         (None, None) => return None,
     };
-    Some(Blame { acts, pattern, accesses, evidence })
+    Some(Blame { acts, pattern, accesses, evidence, others })
 }

@@ -184,11 +184,21 @@ fn of_fault(
         false => blamer.blame(fault, shortest)?,
     };
     let confirmed = blame.as_ref().filter(|blame| blame.evidence.confirmed() == Some(true));
-    let agrees = |source: Source| confirmed.is_none_or(|blame| contains(campaign, source, blame));
+    let likely = blame.as_ref().filter(|blame| blame.evidence.confirmed() != Some(false));
+    let agrees = |source: Source| likely.is_some_and(|blame| contains(campaign, source, blame));
     seen(campaign, &shortest.judged, &shortest.plan, &spare)?;
     let best = Best::new(campaign, &Trace::open(&spare)?, &shortest.judged, is_deadlock);
-    let agreeing = fault.hits.iter().filter(|hit| hit.source.is_some_and(agrees));
-    let explains = |source: &Source| agrees(*source) && best.explains(*source);
+    let rest = |hit: &&Hit| match (hit.source, likely) {
+        (Some(source), Some(blame)) => rank_of_rest(campaign, source, blame),
+        _ => 0,
+    };
+    let mut agreeing: Vec<&Hit> =
+        fault.hits.iter().filter(|hit| hit.source.is_some_and(agrees)).collect();
+    if let Some(least) = agreeing.iter().map(rest).min() {
+        agreeing.retain(|hit| rest(hit) == least);
+    }
+    let is_right = |source: Source| confirmed.is_none() || agrees(source);
+    let explains = |source: &Source| is_right(*source) && best.explains(*source);
     let best = match best.of(agreeing) {
         Some(hit) => hit,
         // The one that was explained.
@@ -271,6 +281,15 @@ fn contains(campaign: &Campaign<'_>, source: Source, blame: &Blame) -> bool {
         AnomalyKind::MultiVariable => !blame.is_enough() && blame.acts.iter().all(is_one),
         _ => acts == blame.acts,
     }
+}
+
+/// Where among the suspects the pair is that an anomaly of two variables has beside what is to
+/// blame.
+fn rank_of_rest(campaign: &Campaign<'_>, source: Source, blame: &Blame) -> usize {
+    let acts = acts_of(campaign, source);
+    let rest: Vec<_> = acts.iter().filter(|act| !blame.acts.contains(act)).collect();
+    let is_rest = |pair: &[Act; 2]| rest.iter().all(|act| pair.contains(act));
+    blame.others.iter().position(is_rest).unwrap_or(blame.others.len())
 }
 
 /// What the anomaly that a run was made for consists of.
