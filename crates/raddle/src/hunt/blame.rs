@@ -87,7 +87,7 @@ impl<'a> Blamer<'a> {
         Ok(Self { campaign, samples, start })
     }
 
-    /// What is to blame for a fault, as the first of its runs shows it; none if that cannot be told.
+    /// What is to blame for a fault, as one of its runs shows it; none if that cannot be told.
     pub(crate) fn blame(&self, fault: &Fault, shown: &Hit) -> Result<Option<Blame>> {
         let n_passed = self.samples.iter().filter(|sample| sample.failure.is_none()).count();
         if n_passed < PASSED_MIN || self.start.elapsed() > TIME_OF_ALL {
@@ -128,8 +128,8 @@ fn all(team: &Team, like: &Plan, hows: &[How]) -> Result<Vec<Sample>> {
     Ok(results.into_iter().flatten().filter_map(|(_, sample)| sample).collect())
 }
 
-/// The first pair that is told, or the pattern that goes on from it: best one of three accesses, of
-/// which none could be elsewhere.
+/// The first pair that is told, or the pattern that goes on from it: best one of three accesses that
+/// could all have come in another order.
 fn first(group: Group) -> Option<Blame> {
     let Group { mut patterns, mut pairs, .. } = group;
     let pair = (!pairs.is_empty()).then(|| pairs.remove(0));
