@@ -51,26 +51,33 @@ fn a_program_that_never_ends() {
     check(&output, UNJUDGED, "did not end within 1 seconds");
 }
 
-#[test]
-fn programs_that_get_in_each_other_s_way_run_one_by_one() {
-    // It wants to be alone with a file, and fails if one thread is before the other.
-    let place = holding(
+/// A program that tells by `is_late` which of two threads came first, with something before and
+/// behind; and what it does to be alone with a file for a while.
+fn with_order(before: &str, behind: &str) -> String {
+    format!(
         "#include <fcntl.h>
         #include <pthread.h>
         #include <unistd.h>
         static int is_first, is_late;
-        static void *other(void *p) { is_late = is_first; return p; }
-        int main(void) {
+        static void *other(void *p) {{ is_late = is_first; return p; }}
+        int main(void) {{
             pthread_t thread;
-            if (open(\"taken\", O_CREAT | O_EXCL, 0600) < 0) return 9;
-            for (volatile long i = 0; i < 20000000; i++) { }
+            {before}
             pthread_create(&thread, 0, other, 0);
             is_first = 1;
             pthread_join(thread, 0);
-            unlink(\"taken\");
-            return is_late ? 3 : 0;
-        }",
-    );
+            {behind}
+        }}"
+    )
+}
+
+const TAKE: &str = "if (open(\"taken\", O_CREAT | O_EXCL, 0600) < 0) return 9;
+            for (volatile long i = 0; i < 20000000; i++) { }";
+const GIVE_BACK: &str = "unlink(\"taken\");";
+
+#[test]
+fn programs_that_get_in_each_other_s_way_run_one_by_one() {
+    let place = holding(&with_order(TAKE, &format!("{GIVE_BACK} return is_late ? 3 : 0;")));
     for command in ["hunt --runs 20", "localize --runs 24"] {
         let output = place.raddle(&format!("{command} --jobs 2 --json program.c"));
         check(&output, FOUND, "one at a time, as by --jobs 1");
@@ -81,25 +88,9 @@ fn programs_that_get_in_each_other_s_way_run_one_by_one() {
 
 #[test]
 fn failures_that_come_only_while_others_run_are_none() {
-    // Only if one thread is late it wants to be alone with a file, which is not so at first.
-    let place = holding(
-        "#include <fcntl.h>
-        #include <pthread.h>
-        #include <unistd.h>
-        static int is_first, is_late;
-        static void *other(void *p) { is_late = is_first; return p; }
-        int main(void) {
-            pthread_t thread;
-            pthread_create(&thread, 0, other, 0);
-            is_first = 1;
-            pthread_join(thread, 0);
-            if (is_late) return 0;
-            if (open(\"taken\", O_CREAT | O_EXCL, 0600) < 0) return 9;
-            for (volatile long i = 0; i < 20000000; i++) { }
-            unlink(\"taken\");
-            return 0;
-        }",
-    );
+    // At first the other thread is late, and the file is not needed.
+    let behind = format!("if (is_late) return 0; {TAKE} {GIVE_BACK} return 0;");
+    let place = holding(&with_order("", &behind));
     let output = place.raddle("hunt --jobs 2 --runs 200 -o found program.c");
     check(&output, UNJUDGED, "did not come again when nothing else ran");
     let clips = std::fs::read_dir(place.path("found")).expect("a directory").count();
