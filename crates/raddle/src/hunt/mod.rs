@@ -103,8 +103,9 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
 
     let Conclusion { findings, n_gone } = conclude(&campaign, &context, repeats)?;
     if n_gone > 0 {
+        let failures = if n_gone == 1 { "a failure" } else { "some failures" };
         say::news(&format!(
-            "{n_gone} failures did not come again when nothing else ran; runs at the same time may get in each other's way: try --jobs 1"
+            "{failures} did not come again when nothing else ran; runs at the same time may get in each other's way: try --jobs 1"
         ));
     }
     tell(&args, &campaign, &findings, repeats && n_gone == 0)

@@ -1,6 +1,7 @@
 // What is wrong: a reader that finds the table stale upgrades its read lock to a write lock,
 // which waits until it is the only reader. Two readers that upgrade at once each wait for the
-// other to let go of its read lock.
+// other to let go of its read lock. No other reader may come in while one has come in and is not yet
+// the only one: that is the unit which is broken, from the count that it adds to until the count is its own.
 // Hunt: fails
 // Kind: deadlock
 // Guilty: 4 lines

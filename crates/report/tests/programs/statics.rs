@@ -63,5 +63,6 @@ fn main() {
     *CHOICE.lock().unwrap() = Some(2);
     *READERS.write().unwrap() += 1;
     READY.notify_one();
+    // SAFETY: there is no other thread.
     unsafe { (*BARE.0.get()).len = 7 };
 }

@@ -8,8 +8,8 @@
 //! thread that waits for a processor counts as running.
 //!
 //! Nor may a schedule wait forever for a thread that waits for something from outside: in another
-//! order than that of the run which it is from, another thread may have to send it first. It is left
-//! then, though others could have been patient for longer.
+//! order than that of the run which it is from, another thread may have to send it first. After a while
+//! it is left, if others could run.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
