@@ -10,6 +10,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
+use raddle_corpus::place;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -63,10 +64,10 @@ fn row(name: &str, source: &str, is_controlled: bool) -> Result<bool> {
     quiet(Command::new("./program").current_dir(path)).status().context("the program")?;
     let native = start.elapsed().as_secs_f64();
 
-    let mut isolate = raddle(path)?;
+    let mut isolate = raddle(path);
     isolate.args(["isolate", "--json"]);
     if is_controlled {
-        let mut run = raddle(path)?;
+        let mut run = raddle(path);
         run.args(["run", "--policy", "rr", "--clip", "it.clip", "program.c"]);
         quiet(&mut run).status().context("raddle")?;
         isolate.arg("it.clip");
@@ -96,11 +97,8 @@ fn quiet(command: &mut Command) -> &mut Command {
 }
 
 /// The `raddle` beside this program.
-fn raddle(directory: &Path) -> Result<Command> {
-    let own = std::env::current_exe()?;
-    let path = own.parent().context("a directory")?.join("raddle");
-    ensure!(path.exists(), "{} is missing; build it first", path.display());
-    let mut command = Command::new(path);
+fn raddle(directory: &Path) -> Command {
+    let mut command = Command::new(place::executable());
     command.current_dir(directory);
-    Ok(command)
+    command
 }

@@ -12,7 +12,6 @@
 //! The last is the time that it takes to compare a hundred runs of a hundred thousand access
 //! pairs each with one that failed.
 
-mod corpus;
 mod speed;
 
 use std::path::Path;
@@ -20,10 +19,10 @@ use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
+use raddle_corpus::guilty::{self, KNOWN, Program, UNSEEN};
+use raddle_corpus::place;
 use serde_json::Value;
-
-use crate::corpus::{KNOWN, Program, UNSEEN};
 
 /// Failing and passing runs that are compared.
 const FAILED: [Option<u32>; 3] = [Some(1), Some(5), None];
@@ -62,16 +61,11 @@ impl Ranks {
 type Cells = [[Ranks; PASSED.len()]; FAILED.len()];
 
 fn study(word: Option<&str>) -> Result<()> {
-    let raddle = std::env::current_exe()?.with_file_name("raddle");
-    if !raddle.exists() {
-        bail!(
-            "there is no raddle beside this executable; cargo build --release -p raddle makes it"
-        );
-    }
+    let raddle = place::executable();
     let directory = tempfile::tempdir().context("cannot make a temporary directory")?;
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/raddle/tests");
     for (what, directories) in [("programs", KNOWN), ("unseen programs", UNSEEN)] {
-        let programs = corpus::programs(&tests, directories, word)?;
+        let mut programs = guilty::programs(directories);
+        programs.retain(|program| word.is_none_or(|word| program.source.name.contains(word)));
         print(what, &rows(&raddle, &programs, directory.path())?);
     }
     println!("{}", speed::measure());
@@ -91,9 +85,10 @@ fn rows<'p>(
             .map(|_| {
                 scope.spawn(|| -> Result<()> {
                     while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        eprintln!("{}", program.name);
-                        let cells = measure(raddle, program, &directory.join(&program.name))?;
-                        rows.lock().expect("no panic").push((&program.name[..], cells));
+                        eprintln!("{}", program.source.name);
+                        let cells =
+                            measure(raddle, program, &directory.join(&program.source.name))?;
+                        rows.lock().expect("no panic").push((&program.source.name[..], cells));
                     }
                     Ok(())
                 })
@@ -159,7 +154,7 @@ fn measure(raddle: &Path, program: &Program, output: &Path) -> Result<Cells> {
     let mut collect = Command::new(raddle);
     collect.args(["localize", "--quiet", "--json", "--no-confirm", "--runs", "130"]);
     collect.args(["--failed", "30", "--time", "20", "--jobs", "1", "-o"]).arg(output);
-    let collected = collect.arg(&program.path).args(&program.arguments).output()?;
+    let collected = collect.arg(&program.source.path).args(&program.arguments).output()?;
     let mut cells = Cells::default();
     let answer: Option<Value> = serde_json::from_slice(&collected.stdout).ok();
     if answer.is_none_or(|answer| answer["groups"].as_array().is_none_or(Vec::is_empty)) {
@@ -171,7 +166,7 @@ fn measure(raddle: &Path, program: &Program, output: &Path) -> Result<Cells> {
             command.args(["localize", "--json", "--count", "20", "--jobs", "1", "--from"]);
             command.arg(output.join("localize")).args(["--passed", &passed.to_string()]);
             command.args(failed.map(|n| format!("--failed={n}")));
-            let told = command.arg(&program.path).args(&program.arguments).output()?;
+            let told = command.arg(&program.source.path).args(&program.arguments).output()?;
             cells[row][column] = ranks(program, &serde_json::from_slice(&told.stdout)?);
         }
     }

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use raddle_analysis::localize::facts::{Act, Facts, Pair, PairFact, Point};
+use raddle_analysis::localize::facts::{Facts, Pair, PairFact, Point, SiteAccess};
 use raddle_analysis::localize::procedures::suspects;
 use raddle_analysis::localize::rank::{Formula, rank};
 use raddle_analysis::localize::runs::Runs;
-use raddle_analysis::witness::Deed;
+use raddle_analysis::witness::AccessKind;
 use raddle_trace::id::{Addr, Site, ThreadId};
 
 const RUNS: u64 = 100;
@@ -42,21 +42,25 @@ fn run(number: u64, n_pairs: u64) -> Facts {
     let mut pairs: Vec<_> = (0..n_pairs + n_pairs / 10)
         .filter(|at| at % 11 != 0 || random() % 2 == 0)
         .map(|at| {
-            let act = |site: u64, deed| Act { site: Site(1 << 48 | site), deed };
-            let pair = Pair { head: act(2 * at, Deed::Write), tail: act(2 * at + 1, Deed::Read) };
+            let access = |site: u64, kind| SiteAccess { site: Site(1 << 48 | site), kind };
+            let pair = Pair {
+                head: access(2 * at, AccessKind::Write),
+                tail: access(2 * at + 1, AccessKind::Read),
+            };
             let point = |thread: u64, seq| Point {
                 thread: ThreadId(thread as u32),
                 seq,
                 addr: Addr(0x1000 + 8 * (at / 2)),
                 bytes: 8,
-                laps: Vec::new(),
+                loops: Vec::new(),
             };
             let (one, two) = (at % 8, (at + 1 + at / 8 % 7) % 8);
             PairFact { pair, instances: vec![[point(one, 4 * at), point(two, 4 * at + 2)]] }
         })
         .collect();
     pairs.sort_by_key(|fact| fact.pair);
-    let mut acts: Vec<_> = pairs.iter().flat_map(|fact| [fact.pair.head, fact.pair.tail]).collect();
-    acts.sort_unstable();
-    Facts { pairs, acts, n_events: 5 * n_pairs, n_threads: 8, ..Facts::default() }
+    let mut accesses: Vec<_> =
+        pairs.iter().flat_map(|fact| [fact.pair.head, fact.pair.tail]).collect();
+    accesses.sort_unstable();
+    Facts { pairs, accesses, n_events: 5 * n_pairs, n_threads: 8, ..Facts::default() }
 }

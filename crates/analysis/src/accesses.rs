@@ -1,22 +1,21 @@
-//! Accesses to shared memory, summed up: what remains of a trace when all that is alike is
-//! kept once.
+//! Summaries of the accesses to shared memory: a trace with each kind of access kept once.
 //!
-//! After PENELOPE, which keeps one witness per site and lock set: per granule, the accesses
-//! of one thread at one site with one set of locks are one [`Single`], and two accesses of
-//! one thread that follow each other there are one [`Double`]. Of each the first and the
-//! last occurrence are kept, since the first is most often free to move backwards and the
-//! last to move forwards. Memory grows with shared granules and sites, not with accesses.
+//! After PENELOPE, which keeps one witness per site and lock set: per granule, the accesses of
+//! one thread at one site with one set of locks are one [`Single`], and two consecutive accesses
+//! of one thread there are one [`Double`]. For each we keep the first and the last occurrence,
+//! since the first is usually free to move backward and the last to move forward. Memory grows
+//! with shared granules and sites, not with accesses.
 //!
-//! A granule that is freed and allocated again starts anew; granules that look alike, as
-//! those of a thousand nodes of a list do, are kept a few times only. What was freed is kept
-//! at hand for a while ([`FREED_MAX`]), for uses that come behind; then it counts as over.
+//! A granule that is freed and allocated again starts over. Granules that look alike, such as
+//! those of a thousand list nodes, are kept only a few times. Freed granules stay available for a
+//! while ([`FREED_MAX`]) to match later uses; after that they are closed.
 //!
-//! Most accesses are of a kind that their granule has seen, and all that they change is the
-//! last occurrence. So that is what is made cheap. With ten thousand locations, little of what
-//! an access changes is in the processor's cache, and waiting for memory is what takes time:
-//! granules are found by number, kinds by [`Tags`], without a look at what is found; the two
-//! last occurrences of a [`Double`] are one line of the cache, which is written and not read;
-//! and what is read for some accesses is read for many at once before ([`Accesses::touch`]).
+//! Most accesses belong to a class that their granule has seen, and change only the last
+//! occurrence, so that case must be cheap. With ten thousand locations, little of what an access
+//! changes is in the processor's cache, and memory latency dominates: granules are found by
+//! number and classes by [`Tags`], without reading the entries themselves; the two last
+//! occurrences of a [`Double`] share one cache line, which is written and not read; and whatever
+//! some accesses must read is prefetched for many at once ([`Accesses::touch`]).
 
 use raddle_trace::id::{Addr, ThreadId};
 use rustc_hash::{FxHashMap, FxHasher};
@@ -24,43 +23,43 @@ use std::collections::VecDeque;
 use std::hash::{Hash as _, Hasher as _};
 use std::hint::black_box;
 
-use crate::kinds::{KindId, Kinds, Occurrence};
+use crate::classes::{AccessClasses, ClassId, Occurrence};
 use crate::locks::LockSet;
 use crate::order::Moment;
 use crate::recent::{Mark, Recent, Tags};
 use crate::sharing::GRANULE_BITS;
 use crate::witness::Witness;
 
-/// Kinds of accesses per granule; what comes beyond is dropped, and counted.
-const KINDS_MAX: usize = 96;
-/// Granules that look alike.
+/// Access classes per granule; accesses of further classes are dropped and counted.
+const CLASSES_MAX: usize = 96;
+/// How many granules that look alike are kept.
 const ALIKE_MAX: u32 = 3;
 
-/// Accesses of one kind.
+/// Accesses of one class.
 #[derive(Clone, Copy, Debug)]
 pub struct Single {
-    /// First byte.
+    /// First byte accessed.
     pub addr: Addr,
-    /// The first one.
+    /// The first occurrence.
     pub first: Occurrence,
-    /// The last one.
+    /// The last occurrence.
     pub last: Occurrence,
 }
 
 /// Two accesses of one thread, with none to the same granule between them that matters.
 #[derive(Clone, Copy, Debug)]
 pub struct Double {
-    /// The first time.
+    /// The first occurrence.
     pub first: Pair,
-    /// The last time.
+    /// The last occurrence.
     pub last: Pair,
-    /// Their first bytes, the first time and the last.
+    /// First bytes of the two accesses, in the first occurrence and in the last.
     pub addrs: [[Addr; 2]; 2],
     /// How closely they belong together.
     pub unit: Unit,
 }
 
-/// Two accesses of one thread, one behind the other.
+/// Two accesses of one thread, one after the other.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Pair {
@@ -68,8 +67,8 @@ pub struct Pair {
     seq: [u64; 2],
     moment: [Moment; 2],
     weak: [Moment; 2],
-    kind: [KindId; 2],
-    /// Locks that the thread held from the one to the other.
+    class: [ClassId; 2],
+    /// Locks that the thread held throughout, from the first access to the second.
     pub kept: LockSet,
 }
 
@@ -83,35 +82,35 @@ impl Pair {
             seq: [one.seq, two.seq],
             moment: [one.moment, two.moment],
             weak: [one.weak, two.weak],
-            kind: [one.kind, two.kind],
+            class: [one.class, two.class],
             kept,
         }
     }
 
-    /// Their numbers in the trace.
+    /// Their positions in the trace.
     #[must_use]
     pub fn seqs(&self) -> [u64; 2] {
         self.seq
     }
 
-    /// Their kinds.
+    /// Their classes.
     #[must_use]
-    pub fn kinds(&self) -> [KindId; 2] {
-        self.kind
+    pub fn classes(&self) -> [ClassId; 2] {
+        self.class
     }
 
-    /// All that is known of both.
+    /// Both accesses as witnesses.
     #[must_use]
-    pub fn witnesses(&self, addrs: [Addr; 2], kinds: &Kinds) -> [Witness; 2] {
+    pub fn witnesses(&self, addrs: [Addr; 2], classes: &AccessClasses) -> [Witness; 2] {
         [0, 1].map(|i| {
             let occurrence = Occurrence {
                 at: self.at[i],
                 seq: self.seq[i],
                 moment: self.moment[i],
                 weak: self.weak[i],
-                kind: self.kind[i],
+                class: self.class[i],
             };
-            kinds.witness(addrs[i], &occurrence)
+            classes.witness(addrs[i], &occurrence)
         })
     }
 }
@@ -119,32 +118,33 @@ impl Pair {
 /// How closely two accesses of a thread belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unit {
-    /// Not that one could tell.
+    /// Only the thread: nothing more is known.
     Thread,
-    /// By a function that called both of theirs, or one of theirs.
+    /// The same caller, direct or indirect.
     Caller,
-    /// By a function activation.
+    /// The same activation of a function.
     Activation,
-    /// By an outermost critical section, or the user's mark.
+    /// The same outermost critical section, or a region that the user marked.
     Section,
 }
 
 /// What happened at a granule, in one generation.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
-    /// Single accesses by kind.
+    /// Single accesses by class.
     pub singles: Vec<Single>,
-    /// Double accesses by kind.
+    /// Double accesses by class.
     pub doubles: Vec<Double>,
 }
 
-/// A cell while its accesses come in. What is searched is apart from what is found, and what
-/// is written each time from what is written once: the fewer pages are in use, the better.
+/// A cell that still receives accesses. Keys that are searched are kept apart from the entries,
+/// and fields written on every access apart from those written once, so that fewer pages are
+/// touched.
 #[derive(Debug, Default)]
-struct Open {
+struct OpenCell {
     granule: u64,
-    /// Who was here, and what each did last.
-    threads: Vec<Lasts>,
+    /// Threads that accessed the granule, with the last accesses of each.
+    threads: Vec<LastSingles>,
     /// The [`single_key`] of each single.
     single_keys: Tags<u32>,
     single_lasts: Vec<Mark>,
@@ -153,21 +153,21 @@ struct Open {
     double_keys: Tags<u16>,
     double_lasts: Vec<Pair>,
     double_firsts: Vec<OpenDouble>,
-    /// There are singles of one kind at several addresses.
+    /// Whether singles of one class exist at several addresses.
     has_alike: bool,
 }
 
 #[derive(Debug)]
 struct OpenDouble {
     first: Pair,
-    /// The numbers of its singles, the first time and the last.
+    /// The numbers of its singles, in the first occurrence and in the last.
     of: [[u8; 2]; 2],
     unit: Unit,
 }
 
 /// A thread's last accesses at a granule, by the numbers of their singles.
 #[derive(Clone, Copy, Debug)]
-struct Lasts {
+struct LastSingles {
     thread: ThreadId,
     read: u8,
     write: u8,
@@ -176,61 +176,61 @@ struct Lasts {
 /// No single.
 const NONE: u8 = u8::MAX;
 
-const _: () = assert!(KINDS_MAX <= 1 << 7, "two numbers and a bit are a key");
+const _: () = assert!(CLASSES_MAX <= 1 << 7, "two numbers and a bit are a key");
 
-/// What tells a double from others of its granule: its first single, the first single of its
-/// second one's kind, and whether both are in one section.
+/// Key that distinguishes a double from others of its granule: its first single, the first single
+/// of its second one's class, and whether both are in one section.
 #[inline]
 fn double_key(one: u8, two: u8, same_section: bool) -> u16 {
     u16::from(one) << 8 | u16::from(two) << 1 | u16::from(same_section)
 }
 
-/// What tells a single from others of its granule, unless it is [`ELSEWHERE`].
+/// Key that distinguishes a single from others of its granule, unless it is [`ELSEWHERE`].
 #[inline]
-fn single_key(granule: u64, kind: KindId, addr: Addr) -> u32 {
+fn single_key(granule: u64, class: ClassId, addr: Addr) -> u32 {
     // A plain access begins at most fifteen bytes before a granule that it touches.
     let from = addr.0.wrapping_add(16).wrapping_sub(granule << GRANULE_BITS);
-    let from = if kind.0 < 1 << 27 { from.min(u64::from(ELSEWHERE)) as u32 } else { ELSEWHERE };
-    kind.0 << KIND_SHIFT | from
+    let from = if class.0 < 1 << 27 { from.min(u64::from(ELSEWHERE)) as u32 } else { ELSEWHERE };
+    class.0 << CLASS_SHIFT | from
 }
 
-/// In the lower bits of a single's key: look at its kind and address.
-const ELSEWHERE: u32 = (1 << KIND_SHIFT) - 1;
-/// In a single's key: the kind is above.
-const KIND_SHIFT: u32 = 5;
+/// In the lower bits of a single's key: compare class and address instead.
+const ELSEWHERE: u32 = (1 << CLASS_SHIFT) - 1;
+/// In a single's key, the class starts at this bit.
+const CLASS_SHIFT: u32 = 5;
 
-/// See the module.
+/// Collects the accesses of a trace into cells.
 #[derive(Debug, Default)]
 pub(crate) struct Accesses {
-    /// By the granule's number: where its cell is, plus one; 0 if there is none.
+    /// By granule number: index of its cell, plus one; 0 if there is none.
     places: Vec<u32>,
-    open: Vec<Open>,
+    open: Vec<OpenCell>,
     /// Cells that are not in use.
     free: Vec<u32>,
-    /// Granules that were freed, in that order, by number.
+    /// Numbers of freed granules, oldest first.
     freed: VecDeque<u32>,
     closed: Vec<Cell>,
     alike: FxHashMap<u64, u32>,
-    /// Accesses that found no room.
+    /// Accesses that were dropped for lack of room.
     pub(crate) n_dropped: u64,
 }
 
-/// Freed granules that are kept for uses behind the end.
+/// Freed granules that are kept to match uses after free.
 const FREED_MAX: usize = 1 << 16;
 
-/// What the thread of an access says about an earlier one of its own.
-pub(crate) trait Past {
+/// What the thread of an access knows about an earlier access of its own.
+pub(crate) trait ThreadPast {
     /// How closely they belong together.
     fn unit(&self, before: &Mark) -> Unit;
-    /// The locks that it held from there on.
+    /// The locks that the thread has held ever since.
     fn kept(&self, before: &Mark) -> LockSet;
 }
 
 impl Accesses {
-    /// Accesses to these granules, by these threads, come up: has at hand what they look at.
+    /// Prefetches the cells that these upcoming accesses will look at.
     ///
-    /// Reading alone does that. In loops that do nothing else the processor has a dozen reads
-    /// under way at a time, while those in between other work would be waited for one by one.
+    /// Reading is enough. In a loop that does nothing else the processor has a dozen reads in
+    /// flight; interleaved with other work, each would be waited for separately.
     pub(crate) fn touch(&self, accesses: &[(u32, ThreadId)]) {
         let open = |number: u32| {
             let place = self.places.get(number as usize).copied().unwrap_or(0);
@@ -261,25 +261,30 @@ impl Accesses {
         black_box(sum);
     }
 
-    /// Takes an access to a granule.
+    /// Adds an access to a granule.
     #[inline]
-    pub(crate) fn push(&mut self, (granule, number): (u64, u32), new: &Recent, past: &impl Past) {
+    pub(crate) fn push(
+        &mut self,
+        (granule, number): (u64, u32),
+        new: &Recent,
+        past: &impl ThreadPast,
+    ) {
         let place = self.places.get(number as usize).copied().unwrap_or(0);
         let place = if place == 0 { self.begin(granule, number) } else { place };
         let open = &mut self.open[place as usize - 1];
         let at = match open.threads.iter().position(|lasts| lasts.thread == new.thread) {
             Some(at) => at,
             None => {
-                open.threads.push(Lasts { thread: new.thread, read: NONE, write: NONE });
+                open.threads.push(LastSingles { thread: new.thread, read: NONE, write: NONE });
                 open.threads.len() - 1
             }
         };
-        let Lasts { read, write, .. } = open.threads[at];
+        let LastSingles { read, write, .. } = open.threads[at];
         let single = open.single(new);
         match single {
             Some(single) => {
-                let kind = new.mark.occurrence.kind;
-                let alike = if open.has_alike { open.first_alike(single, kind) } else { single };
+                let class = new.mark.occurrence.class;
+                let alike = if open.has_alike { open.first_alike(single, class) } else { single };
                 for before in [read, write] {
                     if before != NONE && !open.note_double([before, single], alike, new, past) {
                         self.n_dropped += 1;
@@ -300,7 +305,7 @@ impl Accesses {
     #[inline(never)]
     fn begin(&mut self, granule: u64, number: u32) -> u32 {
         let place = self.free.pop().unwrap_or_else(|| {
-            self.open.push(Open::default());
+            self.open.push(OpenCell::default());
             self.open.len() as u32
         });
         self.open[place as usize - 1].granule = granule;
@@ -312,62 +317,60 @@ impl Accesses {
         place
     }
 
-    /// A block of memory came to be, which has these granules: what was there before was
-    /// something else.
-    pub(crate) fn renew(&mut self, numbers: impl Iterator<Item = u32>, kinds: &Kinds) {
+    /// A block with these granules was allocated: whatever was there before is closed.
+    pub(crate) fn renew(&mut self, numbers: impl Iterator<Item = u32>, classes: &AccessClasses) {
         for number in numbers {
-            self.end(number, kinds);
+            self.end(number, classes);
         }
     }
 
-    /// A block of memory was freed, which has these granules.
-    pub(crate) fn freed(&mut self, numbers: impl Iterator<Item = u32>, kinds: &Kinds) {
+    /// A block with these granules was freed.
+    pub(crate) fn freed(&mut self, numbers: impl Iterator<Item = u32>, classes: &AccessClasses) {
         self.freed.extend(numbers);
         while self.freed.len() > FREED_MAX
             && let Some(number) = self.freed.pop_front()
         {
-            self.end(number, kinds);
+            self.end(number, classes);
         }
     }
 
-    fn end(&mut self, number: u32, kinds: &Kinds) {
+    fn end(&mut self, number: u32, classes: &AccessClasses) {
         let Some(place) = self.places.get_mut(number as usize).filter(|place| **place != 0) else {
             return;
         };
         let place = std::mem::take(place);
         let mut open = std::mem::take(&mut self.open[place as usize - 1]);
-        self.close(&open, kinds);
+        self.close(&open, classes);
         open.clear();
         self.open[place as usize - 1] = open;
         self.free.push(place);
     }
 
-    /// All granules, those that look alike a few times only; in an order that is the same
-    /// every time.
+    /// All cells, those that look alike only a few times, in a deterministic order.
     #[must_use]
-    pub(crate) fn finish(mut self, kinds: &Kinds) -> Vec<Cell> {
+    pub(crate) fn finish(mut self, classes: &AccessClasses) -> Vec<Cell> {
         let mut open = std::mem::take(&mut self.open);
         open.sort_by_key(|open| open.granule);
         for open in open {
-            self.close(&open, kinds);
+            self.close(&open, classes);
         }
         self.closed
     }
 
-    fn close(&mut self, open: &Open, kinds: &Kinds) {
-        let singles = || open.single_firsts.iter().map(|(_, first)| kinds.kind(first.kind));
+    fn close(&mut self, open: &OpenCell, classes: &AccessClasses) {
+        let singles = || open.single_firsts.iter().map(|(_, first)| classes.class(first.class));
         let Some(one) = singles().next() else { return };
-        if singles().all(|kind| kind.thread == one.thread)
-            || !singles().any(|kind| kind.deed.writes())
+        if singles().all(|class| class.thread == one.thread)
+            || !singles().any(|class| class.kind.writes())
         {
             return;
         }
         let mut hasher = FxHasher::default();
-        for kind in singles() {
-            (kind.pc, kind.deed, kind.thread, kind.locks).hash(&mut hasher);
+        for class in singles() {
+            (class.pc, class.kind, class.thread, class.locks).hash(&mut hasher);
         }
         for double in &open.double_firsts {
-            let [one, two] = double.first.kinds().map(|kind| kinds.kind(kind));
+            let [one, two] = double.first.classes().map(|class| classes.class(class));
             (one.pc, two.pc, one.thread).hash(&mut hasher);
         }
         let alike = self.alike.entry(hasher.finish()).or_default();
@@ -378,44 +381,50 @@ impl Accesses {
     }
 }
 
-impl Open {
-    /// The number of an access among the singles, made if it is new.
+impl OpenCell {
+    /// The number of an access among the singles, which is added if it is new.
     #[inline]
     fn single(&mut self, new: &Recent) -> Option<u8> {
-        let kind = new.mark.occurrence.kind;
-        let key = single_key(self.granule, kind, new.addr);
+        let class = new.mark.occurrence.class;
+        let key = single_key(self.granule, class, new.addr);
         let is = |at: usize| {
             let (addr, first) = &self.single_firsts[at];
-            (*addr, first.kind) == (new.addr, kind)
+            (*addr, first.class) == (new.addr, class)
         };
         let exact = key & ELSEWHERE != ELSEWHERE;
         if let Some(at) = self.single_keys.find(key, |at| exact || is(at)) {
             return Some(at as u8);
         }
         let at = self.single_lasts.len();
-        if at == KINDS_MAX {
+        if at == CLASSES_MAX {
             return None;
         }
-        self.has_alike |= self.first_alike(at as u8, kind) != at as u8;
+        self.has_alike |= self.first_alike(at as u8, class) != at as u8;
         self.single_keys.push(key);
         self.single_lasts.push(new.mark);
         self.single_firsts.push((new.addr, new.mark.occurrence));
         Some(at as u8)
     }
 
-    /// The first single of the same kind, at whatever address.
+    /// The first single of the same class, at whatever address.
     #[inline]
-    fn first_alike(&self, single: u8, kind: KindId) -> u8 {
-        let same = |key: &u32| key >> KIND_SHIFT == kind.0 << KIND_SHIFT >> KIND_SHIFT;
+    fn first_alike(&self, single: u8, class: ClassId) -> u8 {
+        let same = |key: &u32| key >> CLASS_SHIFT == class.0 << CLASS_SHIFT >> CLASS_SHIFT;
         self.single_keys.position(same).map_or(single, |at| at as u8)
     }
 
     #[inline]
-    fn note_double(&mut self, of: [u8; 2], alike: u8, new: &Recent, past: &impl Past) -> bool {
+    fn note_double(
+        &mut self,
+        of: [u8; 2],
+        alike: u8,
+        new: &Recent,
+        past: &impl ThreadPast,
+    ) -> bool {
         let before = &self.single_lasts[usize::from(of[0])];
         let key = double_key(of[0], alike, before.section == new.mark.section);
         let known = self.double_keys.find(key, |_| true);
-        if known.is_none() && self.double_lasts.len() == KINDS_MAX {
+        if known.is_none() && self.double_lasts.len() == CLASSES_MAX {
             return false;
         }
         let pair = Pair::new(&before.occurrence, &new.mark.occurrence, past.kept(before));
@@ -436,7 +445,7 @@ impl Open {
         true
     }
 
-    /// What remains of it.
+    /// The finished cell.
     fn cell(&self) -> Cell {
         let singles = self.single_firsts.iter().zip(&self.single_lasts);
         let singles =
@@ -452,7 +461,7 @@ impl Open {
         Cell { singles: singles.collect(), doubles: doubles.collect() }
     }
 
-    /// Makes it new, with the room that it has.
+    /// Empties the cell and keeps its allocations.
     fn clear(&mut self) {
         self.threads.clear();
         self.single_keys.clear();

@@ -1,45 +1,45 @@
-//! What could go wrong: events in an order that was not seen.
+//! What could go wrong: events in an order that was not observed.
 
 use raddle_trace::id::Pc;
 
 use crate::accesses::Unit;
-use crate::witness::{Deed, Witness};
+use crate::witness::{AccessKind, Witness};
 
-/// Events in an order that breaks something, or may.
+/// Events in an order that violates, or may violate, what the program relies on.
 #[derive(Clone, Debug)]
 pub struct Anomaly {
-    /// What it is.
+    /// The kind of violation.
     pub kind: AnomalyKind,
     /// The pattern, such as `R1-W2-W1`.
     pub pattern: String,
-    /// The events in the order that breaks, as far as it is told by events; several ways
-    /// to have it, the most promising first.
+    /// The events in the failing order, as far as events determine it. Several ways to get there,
+    /// the most promising first.
     pub ways: Vec<Vec<Witness>>,
     /// How closely the events of one thread belong together.
     pub unit: Unit,
-    /// The order was seen in the run that it was predicted from.
+    /// Whether the order occurred in the run that it was predicted from.
     pub observed: bool,
-    /// How promising it is: the less the more.
+    /// How promising it is; lower is better.
     pub rank: u32,
 }
 
-/// What an anomaly is.
+/// The kind of an anomaly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AnomalyKind {
-    /// Two accesses without a lock in common, in the other order.
+    /// Two accesses without a common lock, in the opposite order.
     Race,
-    /// One variable, a unit of one thread broken by another thread.
+    /// One variable: another thread interrupts a unit of one thread.
     Atomicity,
     /// Two variables that belong together.
     MultiVariable,
-    /// A use before the beginning, or behind the end.
+    /// Use before initialization, or after free or destruction.
     Order,
-    /// A circle of locks.
+    /// A lock cycle.
     Deadlock,
 }
 
 impl AnomalyKind {
-    /// As the output has it.
+    /// The name used in reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -56,18 +56,18 @@ impl AnomalyKind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
     kind: AnomalyKind,
-    events: Vec<(Deed, Pc)>,
+    events: Vec<(AccessKind, Pc)>,
 }
 
 impl Anomaly {
-    /// See [`Identity`].
+    /// The identity of this anomaly.
     #[must_use]
     pub fn identity(&self) -> Identity {
-        let events = self.ways[0].iter().map(|witness| (witness.deed, witness.pc)).collect();
+        let events = self.ways[0].iter().map(|witness| (witness.kind, witness.pc)).collect();
         Identity { kind: self.kind, events }
     }
 
-    /// The role of each event: threads are numbered as they come.
+    /// The role of each event: threads are numbered in order of appearance.
     #[must_use]
     pub fn roles(events: &[Witness]) -> Vec<usize> {
         let mut threads = Vec::new();
@@ -88,7 +88,7 @@ impl Anomaly {
         let words: Vec<_> = events
             .iter()
             .zip(roles)
-            .map(|(event, role)| format!("{}{role}", event.deed.letter()))
+            .map(|(event, role)| format!("{}{role}", event.kind.letter()))
             .collect();
         words.join("-")
     }

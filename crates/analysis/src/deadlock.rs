@@ -1,21 +1,25 @@
-//! Circles of locks.
+//! Lock cycles.
 //!
-//! After Havelund's GoodLock: an edge from each lock that a thread holds to each that it
-//! takes then. A circle of edges, of any length, is a deadlock if each edge is another
-//! thread's, no lock held by two of them keeps them apart (a gate), and nothing orders them.
-//! Reader-writer locks count by mode: two readers do not wait for each other, but two
+//! After Havelund's GoodLock: an edge leads from each lock that a thread holds to each lock that
+//! it then acquires. A cycle of edges, of any length, is a deadlock if each edge belongs to a
+//! different thread, no lock held by two of them keeps them apart (a gate), and nothing orders
+//! them. Reader-writer locks count by mode: two readers do not block each other, but two threads
 //! that hold a lock for reading and both want to write do.
+//!
+//! Limits: whether each thread can get to its lock is not checked here. A thread that is created
+//! while its creator holds a lock, and needs that lock on its way, cannot be part of a cycle with
+//! that hold; [`crate::weave`] finds no schedule for it.
 
 use rustc_hash::FxHashSet;
 
 use crate::model::{Model, Nesting};
 use crate::witness::Witness;
 
-/// Paths that are looked at from each edge, at most. The search goes deep first, so that a long
-/// circle is found within as many steps as it has edges if there are few ways to go wrong.
+/// Maximum number of paths searched from each edge. The search is depth first, so a long cycle is
+/// found in as many steps as it has edges if there are few ways to go wrong.
 const PATHS_MAX: usize = 5_000;
 
-/// Per circle, where each of its threads takes the lock that the one before it waits for.
+/// For each cycle, where each of its threads acquires the lock that the previous one waits for.
 #[must_use]
 pub fn cycles(model: &Model) -> Vec<Vec<Witness>> {
     let nestings: Vec<_> = model
@@ -25,7 +29,7 @@ pub fn cycles(model: &Model) -> Vec<Vec<Witness>> {
             !model.words.is_other(nesting.outer.addr) && !model.words.is_other(nesting.inner.addr)
         })
         .collect();
-    let nestings = within_circles(nestings);
+    let nestings = within_cycles(nestings);
     let mut search =
         Search { model, nestings, found: Vec::new(), seen: FxHashSet::default(), n: 0 };
     for start in 0..search.nestings.len() {
@@ -35,9 +39,9 @@ pub fn cycles(model: &Model) -> Vec<Vec<Witness>> {
     search.found
 }
 
-/// Without edges from a lock that nobody else waits for, and to one that nobody holds while
-/// waiting: no circle goes through them.
-fn within_circles(mut nestings: Vec<&Nesting>) -> Vec<&Nesting> {
+/// Drops edges from a lock that nobody waits for and edges to a lock that nobody holds while
+/// waiting: no cycle contains them.
+fn within_cycles(mut nestings: Vec<&Nesting>) -> Vec<&Nesting> {
     loop {
         let n = nestings.len();
         let outer: FxHashSet<_> = nestings.iter().map(|nesting| nesting.outer.addr).collect();
@@ -71,7 +75,7 @@ impl Search<'_> {
         }
         for next in 0..self.nestings.len() {
             let nesting = self.nestings[next];
-            // The smallest thread starts, so that each circle is found once.
+            // The smallest thread starts, so that each cycle is found once.
             if nesting.inner.thread > first.inner.thread
                 && waits_for(last, nesting)
                 && path.iter().all(|&other| self.compatible(self.nestings[other], nesting))
@@ -90,16 +94,16 @@ impl Search<'_> {
     }
 
     fn close(&mut self, path: &[usize]) {
-        let circle = || path.iter().map(|&at| self.nestings[at]);
-        let sites = circle().map(|nesting| (nesting.outer.pc.0, nesting.inner.pc.0)).collect();
+        let cycle = || path.iter().map(|&at| self.nestings[at]);
+        let sites = cycle().map(|nesting| (nesting.outer.pc.0, nesting.inner.pc.0)).collect();
         if self.seen.insert(sites) {
-            let circle = circle().map(|nesting| nesting.outer).collect();
-            self.found.push(circle);
+            let cycle = cycle().map(|nesting| nesting.outer).collect();
+            self.found.push(cycle);
         }
     }
 }
 
-/// Whether the one's inner lock is what the other holds, in a mode that makes it wait.
+/// Whether `other` holds the inner lock of `one` in a mode that makes `one` wait.
 fn waits_for(one: &Nesting, other: &Nesting) -> bool {
     one.inner.addr == other.outer.addr && !(one.inner_shared && other.outer_shared)
 }

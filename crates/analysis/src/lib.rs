@@ -1,19 +1,23 @@
-//! Traces in, findings and schedules out.
+//! From traces to findings and schedules.
 //!
-//! Pure: no input or output, and no names of symbols.
+//! Pure: no I/O, no symbol names.
 
+pub mod vector_clock;
 pub mod order;
 pub mod locks;
 pub mod lock_words;
-pub mod sharing;
 pub mod witness;
-pub mod kinds;
+pub mod accessed;
+pub mod sharing;
+pub mod classes;
 mod recent;
 pub mod skeleton;
 pub mod accesses;
 pub mod nearby;
+mod starts;
 pub mod model;
 pub mod scan;
+pub mod reading;
 pub mod pattern;
 pub mod anomaly;
 pub mod deadlock;
@@ -21,6 +25,5 @@ pub mod predict;
 pub mod weave;
 pub mod observed;
 pub mod localize;
-pub mod code;
 #[cfg(test)]
 mod notation;

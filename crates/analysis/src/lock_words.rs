@@ -1,23 +1,24 @@
-//! Locks that are made of atomics: Rust's mutexes, `atomic_flag`, hand-written spin locks.
+//! Locks built from atomics: Rust's mutexes, `atomic_flag`, hand-written spin locks.
 //!
-//! A word is taken for a lock as long as it behaves like one: a thread makes it nonzero by
-//! a read-modify-write that found zero, and the same thread makes it zero again; in between
-//! others at most mark that they wait (nonzero to a larger value). The first step out of
-//! line, such as a plain store of nonzero, or zero stored by somebody else, and it never was
-//! a lock: whoever looks at lock sets afterwards leaves it out. A word that is still held
-//! when the trace ends is no lock either: it is a claim («only the first one does this»).
+//! A word counts as a lock as long as it behaves like one: a thread makes it nonzero with a
+//! read-modify-write that found zero, and the same thread makes it zero again; in between, others
+//! at most mark that they wait (nonzero to a larger value). The first deviation, such as a plain
+//! store of nonzero or a zero stored by another thread, and it never was a lock: lock sets
+//! computed afterwards omit it. A word that is still held when the trace ends is not a lock
+//! either, but a claim («only the first thread does this»).
 //!
-//! Who finds a lock taken often waits for it, and then takes it, in code that is not instrumented, as
-//! that of Rust's standard library. A thread that waited for such a word and then goes on with
-//! something else has it; and whoever releases one that nobody was seen to take has taken it unseen.
+//! A thread that finds a lock taken often waits for it and acquires it in code that is not
+//! instrumented, such as Rust's standard library. So a thread that waited for such a word and
+//! then does something else holds it; and a thread that releases one that nobody acquired has
+//! acquired it unseen.
 //!
-//! Misses ticket locks, reader-writer locks that count, and locks whose free state is not 0.
+//! Misses ticket locks, counting reader-writer locks, and locks whose free state is not 0.
 
 use raddle_trace::event::{Atomic, AtomicAction};
 use raddle_trace::id::{Addr, ThreadId};
 use rustc_hash::FxHashMap;
 
-/// See the module.
+/// The words that behave like locks.
 #[derive(Clone, Debug, Default)]
 pub struct LockWords {
     words: FxHashMap<Addr, Word>,
@@ -30,19 +31,19 @@ struct Word {
     no_lock: bool,
 }
 
-/// What an atomic operation means for a lock.
+/// What an atomic operation does to a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// It was taken.
+    /// Acquires it.
     Acquire,
-    /// It was released.
+    /// Releases it.
     Release,
-    /// Nothing.
+    /// None of these.
     Nothing,
 }
 
 impl LockWords {
-    /// Takes the next atomic operation.
+    /// Adds the next atomic operation.
     pub fn push(&mut self, thread: ThreadId, atomic: &Atomic) -> Meaning {
         let Atomic { action, before, after, .. } = *atomic;
         if matches!(action, AtomicAction::Load | AtomicAction::Miss) {
@@ -76,7 +77,7 @@ impl LockWords {
         }
     }
 
-    /// A thread has waited for a word and goes on: whether it has taken it as a lock.
+    /// Whether a thread that waited for a word and now continues has acquired it as a lock.
     pub fn awaited(&mut self, thread: ThreadId, addr: Addr) -> bool {
         let is_free = |word: &&mut Word| !word.no_lock && word.n_cycles > 0 && word.owner.is_none();
         match self.words.get_mut(&addr).filter(is_free) {
@@ -88,7 +89,7 @@ impl LockWords {
         }
     }
 
-    /// Whether the word was a lock, as far as the trace tells.
+    /// Whether the word is a lock, as far as the trace shows.
     #[must_use]
     pub fn is_lock(&self, addr: Addr) -> bool {
         self.words
@@ -102,7 +103,7 @@ impl LockWords {
         self.words.get(&addr).is_some_and(|word| !word.no_lock && word.n_cycles > 0)
     }
 
-    /// Whether the word is known, and known to be no lock.
+    /// Whether the word is known not to be a lock.
     #[must_use]
     pub fn is_other(&self, addr: Addr) -> bool {
         self.words.contains_key(&addr) && !self.is_lock(addr)
@@ -130,7 +131,7 @@ mod tests {
     #[test]
     fn a_futex_mutex_is_a_lock() {
         check(&[(1, Swap, 0, 1), (1, Update, 1, 0), (2, Swap, 0, 1), (2, Update, 1, 0)], true);
-        // Contended: the second thread marks it and takes it as marked.
+        // Contended: the second thread marks it, and acquires it marked.
         check(
             &[
                 (1, Swap, 0, 1),

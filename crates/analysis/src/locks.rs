@@ -1,33 +1,33 @@
-//! Sets of locks, each kept once.
+//! Lock sets, each kept once.
 
 use raddle_trace::id::Addr;
 use rustc_hash::FxHashMap;
 
-/// A lock that is held.
+/// A lock that a thread holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Held {
-    /// Which.
+    /// Address of the lock.
     pub lock: Addr,
-    /// For reading, together with others.
+    /// Whether it is held for reading.
     pub shared: bool,
 }
 
-/// A set of locks; 0 is the empty set.
+/// A lock set, by number; 0 is the empty set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockSet(pub u32);
 
 impl LockSet {
-    /// No lock.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 }
 
-/// All sets of locks that were held.
+/// All lock sets that were held.
 #[derive(Clone, Debug)]
 pub struct LockSets {
     /// invariant: each sorted, and none twice.
     sets: Vec<Box<[Held]>>,
     numbers: FxHashMap<Box<[Held]>, LockSet>,
-    /// A set and a lock that is added to it, and what that makes.
+    /// The result of adding a lock to a set.
     with: FxHashMap<(LockSet, Held), LockSet>,
 }
 
@@ -43,13 +43,13 @@ impl Default for LockSets {
 }
 
 impl LockSets {
-    /// How many sets there are: numbers are below it.
+    /// Number of sets; ids are below it.
     #[must_use]
     pub fn n_sets(&self) -> usize {
         self.sets.len()
     }
 
-    /// A set, and one more lock.
+    /// A set with one more lock.
     pub fn with(&mut self, set: LockSet, new: Held) -> LockSet {
         if let Some(&set) = self.with.get(&(set, new)) {
             return set;
@@ -74,7 +74,7 @@ impl LockSets {
         &self.sets[set.0 as usize]
     }
 
-    /// Whether a lock that counts keeps two threads with these sets apart.
+    /// Whether a lock for which `counts` holds excludes threads with these sets.
     #[must_use]
     pub fn exclude(&self, a: LockSet, b: LockSet, counts: impl Fn(Addr) -> bool) -> bool {
         if a == LockSet::NONE || b == LockSet::NONE {

@@ -1,65 +1,66 @@
-//! What is known of a run when its trace has been read.
+//! What is known of a run after its trace has been read.
 
 use std::sync::OnceLock;
 
 use crate::accesses::Cell;
-use crate::kinds::Kinds;
+use crate::classes::AccessClasses;
 use crate::lock_words::LockWords;
 use crate::locks::{LockSet, LockSets};
-use crate::nearby::Couple;
+use crate::nearby::CoupledPair;
 use crate::order::Clocks;
 use crate::skeleton::Skeleton;
-use crate::weave::Starts;
+use crate::starts::Starts;
 use crate::witness::Witness;
 
-/// See the module.
+/// What a run did, and which other orders it allows.
 #[derive(Debug, Default)]
 pub struct Model {
-    /// Who ran when, and who had to wait for whom.
+    /// Which thread ran when, and what it had to wait for.
     pub skeleton: Skeleton,
-    /// What must come in the order seen.
+    /// The order that must be kept.
     pub order: Clocks,
-    /// The same, if each atomic store is taken to tell whoever loads it.
+    /// The same if every atomic load is ordered after the store that it reads.
     pub weak: Clocks,
-    /// Sets of locks.
+    /// Lock sets.
     pub locks: LockSets,
-    /// Locks made of atomics.
+    /// Locks built from atomics.
     pub words: LockWords,
-    /// Kinds of accesses to shared memory.
-    pub kinds: Kinds,
-    /// Shared memory.
+    /// Classes of accesses to shared memory.
+    pub classes: AccessClasses,
+    /// Accesses to shared memory, by granule.
     pub cells: Vec<Cell>,
-    /// Accesses to two locations.
-    pub couples: Vec<Couple>,
-    /// Locks taken while others were held.
+    /// Accesses of a thread to two locations.
+    pub coupled_pairs: Vec<CoupledPair>,
+    /// Locks acquired while others were held.
     pub nestings: Vec<Nesting>,
     /// Waits on condition variables and the like, one per site and object.
     pub waits: Vec<Witness>,
     /// Wake-ups, one per site and object.
     pub signals: Vec<Witness>,
-    /// Events read.
+    /// Number of events read.
     pub n_events: u64,
-    /// Accesses that found no room.
+    /// Accesses that were dropped for lack of room.
     pub n_dropped: u64,
-    /// Where schedules begin, once one is asked for.
+    /// Starting points of schedules, computed on first use.
     pub(crate) starts: OnceLock<Starts>,
 }
 
-/// A lock is taken while another is held.
+/// A lock acquired while another is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nesting {
-    /// Where the outer one was taken.
+    /// Where the outer lock was acquired.
     pub outer: Witness,
-    /// The outer one is held for reading.
+    /// Whether the outer lock is held for reading.
     pub outer_shared: bool,
-    /// Where the inner one is taken; its locks are those held then.
+    /// Where the inner lock is acquired; `locks` are those held at that time.
     pub inner: Witness,
-    /// The inner one is taken for reading.
+    /// Whether the inner lock is acquired for reading.
     pub inner_shared: bool,
 }
 
 impl Model {
-    /// Whether two locks sets keep their threads apart, by locks that are some.
+    /// Whether two lock sets exclude each other, not counting words that turned out not to be
+    /// locks.
     #[must_use]
     pub fn exclude(&self, a: LockSet, b: LockSet) -> bool {
         self.locks.exclude(a, b, |lock| !self.words.is_other(lock))

@@ -1,42 +1,42 @@
-//! Accesses of one thread to two different locations that belong together: what
-//! violations of two variables are made of.
+//! Accesses of one thread to two different locations that belong together: the basis of
+//! two-variable violations.
 //!
-//! Each access to shared memory is paired with the few before it in its thread that belong
-//! to the same unit. Pairs with the same two sites are kept for a few pairs of locations.
+//! Each access to shared memory is paired with the few accesses before it in its thread that
+//! belong to the same unit. Pairs with the same two sites are kept for a few pairs of locations.
 
 use raddle_trace::id::{Addr, ThreadId};
 use rustc_hash::FxHashMap;
 
-use crate::accesses::{Pair, Past, Unit};
-use crate::kinds::Site;
+use crate::accesses::{Pair, ThreadPast, Unit};
+use crate::classes::Site;
 use crate::recent::{Recent, mix};
 
-/// How far back an access is paired.
+/// How many earlier accesses an access is paired with.
 const WINDOW: usize = 8;
-/// Pairs of locations per pair of sites.
+/// Maximum number of location pairs per pair of sites.
 const PLACES_MAX: usize = 12;
 
-/// Pairs of sites. When there are more, those that belong together by nothing but their
-/// thread are left out, and no others are added: random pairs of sites would need gigabytes.
+/// Maximum number of site pairs. Beyond it, pairs that have only their thread in common are
+/// skipped and no pairs are added: random pairs of sites would need gigabytes.
 const SITES_MAX: usize = 1 << 16;
 
 /// Two accesses of a thread to two locations.
 #[derive(Clone, Copy, Debug)]
-pub struct Couple {
-    /// The first time.
+pub struct CoupledPair {
+    /// The first occurrence.
     pub first: Pair,
-    /// The last time.
+    /// The last occurrence.
     pub last: Pair,
-    /// Their first bytes.
+    /// First bytes of the two accesses.
     pub addrs: [Addr; 2],
     /// How closely they belong together.
     pub unit: Unit,
 }
 
-/// See the module.
+/// Collects coupled pairs.
 #[derive(Debug, Default)]
 pub(crate) struct Nearby {
-    /// By thread.
+    /// Recent accesses by thread.
     windows: Vec<Window>,
     places: FxHashMap<(Site, Site), Places>,
     rows: Rows,
@@ -46,18 +46,18 @@ pub(crate) struct Nearby {
 #[derive(Debug, Default)]
 struct Window {
     accesses: Vec<Recent>,
-    /// Where they are, the oldest first; each place once.
+    /// Indices of the accesses, oldest first, each once.
     order: Vec<u8>,
 }
 
 impl Window {
-    /// From the oldest to the latest.
+    /// From the oldest to the newest.
     #[inline]
     fn iter(&self) -> impl Iterator<Item = &Recent> {
         self.order.iter().map(|&at| &self.accesses[usize::from(at)])
     }
 
-    /// Takes an access in the place of the same one before, or of the oldest.
+    /// Adds an access, replacing the same access if present, or else the oldest.
     #[inline]
     fn push(&mut self, new: &Recent) {
         let again = self.iter().position(|old| (old.site, old.addr) == (new.site, new.addr));
@@ -73,30 +73,29 @@ impl Window {
     }
 }
 
-/// Where the couples of two sites are: a row of [`Rows`].
+/// The coupled pairs of two sites: a row of [`Rows`].
 #[derive(Clone, Copy, Debug)]
 struct Places {
     row: u32,
     n: u8,
-    /// Of each of the couples: what is searched, so that most that are not there are not
-    /// looked for elsewhere.
+    /// A tag for each coupled pair, so that most lookups that fail need not read the pairs.
     tags: [u16; PLACES_MAX],
 }
 
-/// Couples, in rows of [`PLACES_MAX`], in the parts that are used together.
+/// Coupled pairs in rows of [`PLACES_MAX`], split into the parts that are used together.
 #[derive(Debug, Default)]
 struct Rows {
     n: u32,
     addrs: Vec<[Addr; 2]>,
     lasts: Vec<Pair>,
-    /// Of the couples that there are, as they came up: where, and the first time.
+    /// Position and first occurrence of each coupled pair, in order of appearance.
     firsts: Vec<(u32, Unit, Pair)>,
 }
 
 impl Nearby {
-    /// Takes an access to shared memory.
+    /// Adds an access to shared memory.
     #[inline]
-    pub(crate) fn push(&mut self, new: &Recent, past: &impl Past) {
+    pub(crate) fn push(&mut self, new: &Recent, past: &impl ThreadPast) {
         let Self { windows, places, rows } = self;
         let window = window(windows, new.thread);
         let full = places.len() >= SITES_MAX;
@@ -111,20 +110,20 @@ impl Nearby {
             } else {
                 places.entry(key).or_insert_with(|| rows.add())
             };
-            places.note(rows, old, new, past);
+            places.record(rows, old, new, past);
         }
         window.push(new);
     }
 
-    /// All couples, in an order that is the same every time.
+    /// All coupled pairs, in a deterministic order.
     #[must_use]
-    pub(crate) fn finish(self) -> Vec<Couple> {
-        let mut couples = self.rows.couples();
-        couples.sort_unstable_by_key(|couple| {
-            let [one, two] = couple.first.seqs();
+    pub(crate) fn finish(self) -> Vec<CoupledPair> {
+        let mut coupled_pairs = self.rows.coupled_pairs();
+        coupled_pairs.sort_unstable_by_key(|coupled| {
+            let [one, two] = coupled.first.seqs();
             (two, one)
         });
-        couples
+        coupled_pairs
     }
 }
 
@@ -138,7 +137,7 @@ fn window(windows: &mut Vec<Window>, thread: ThreadId) -> &mut Window {
 
 impl Places {
     #[inline]
-    fn note(&mut self, rows: &mut Rows, old: &Recent, new: &Recent, past: &impl Past) {
+    fn record(&mut self, rows: &mut Rows, old: &Recent, new: &Recent, past: &impl ThreadPast) {
         let addrs: [Addr; 2] = [old.addr, new.addr];
         let tag = mix(old.addr.0, new.addr.0);
         let (n, row) = (usize::from(self.n), self.row as usize * PLACES_MAX);
@@ -180,11 +179,11 @@ impl Rows {
         self.firsts.push((at as u32, unit, pair));
     }
 
-    fn couples(&self) -> Vec<Couple> {
-        let couple = |&(at, unit, first): &(u32, Unit, Pair)| {
+    fn coupled_pairs(&self) -> Vec<CoupledPair> {
+        let coupled = |&(at, unit, first): &(u32, Unit, Pair)| {
             let (last, addrs) = (self.lasts[at as usize], self.addrs[at as usize]);
-            Couple { first, last, addrs, unit }
+            CoupledPair { first, last, addrs, unit }
         };
-        self.firsts.iter().map(couple).collect()
+        self.firsts.iter().map(coupled).collect()
     }
 }

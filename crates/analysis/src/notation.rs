@@ -6,16 +6,16 @@
 //!    T1 acquire m
 //! b: T1 read x
 //! ```
-//! One line per event; what was counted (`Step`) and who got the turn (`Switch`) follows from
-//! it, as the runtime has it under control: plain accesses are steps by themselves, the
-//! beginning and the end of a thread are none. A name is an object of eight bytes. Each line is
-//! a site of its own, unless it has the label of an earlier one.
+//! One line per event. Steps (`Step`) and turns (`Switch`) are inserted as the runtime would
+//! record them under control: plain accesses are steps by themselves; the start and the end of a
+//! thread are none. A name is an object of eight bytes. Each line is a site of its own, unless it
+//! has the label of an earlier one.
 
 use raddle_trace::event::{Access, Atomic, AtomicAction, Event, LockOp, Op};
 use raddle_trace::id::{Addr, Pc, ThreadId};
 use raddle_trace::record::{Lock, Switch, Wake};
 
-/// A trace, read from text.
+/// A trace parsed from text.
 pub(crate) struct Notation {
     pub(crate) events: Vec<Event>,
     names: Vec<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Notation {
 const SITES: u64 = 0x40_0000;
 const OBJECTS: u64 = 0x1000;
 
-/// Reads a trace.
+/// Parses a trace.
 pub(crate) fn parse(text: &str) -> Notation {
     let mut notation = Notation {
         events: Vec::new(),
@@ -112,6 +112,8 @@ impl Notation {
             "lower" => Op::SemWait { semaphore: object, tried: false },
             "enter" => Op::BarrierEnter(object),
             "leave" => Op::BarrierLeave(object),
+            "before" => Op::Before(object),
+            "after" => Op::After(object),
             "alloc" => Op::Alloc { block: object, bytes: 8, room: 8 },
             "free" => Op::Free { block: object, bytes: 8 },
             "init" => Op::Init { object, kind: Lock::Mutex },

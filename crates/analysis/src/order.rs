@@ -1,40 +1,51 @@
-//! Which events must come in the order in which they were seen.
+//! The order in which events must happen.
 //!
 //! The partial order of PECAN: program order, fork and join, wake-ups (condition variables,
-//! semaphores, barriers, futexes), one-time initialization, annotations, and what a thread
-//! span on until another one stored it. Not mutexes: two critical sections can change places.
+//! semaphores, barriers, futexes), one-time initialization, annotations, and a spinning thread
+//! with the store that it waited for. Not mutexes: two critical sections can swap.
 //!
-//! Only communication is kept. A thread's time is the number of communications in which it
-//! gave something away; a [`Moment`] is a vector of such times, made anew only when a thread
-//! communicates, and shared by all events in between. A query is one look at a vector.
+//! Only communication is kept. A thread's clock counts the communications in which it published
+//! something. A [`Moment`] is a vector of such clocks, created only when a thread communicates
+//! and shared by all events in between. A query is one lookup.
+//!
+//! An atomic store that is merely loaded orders nothing. A prediction against such an order is
+//! tried last and is usually infeasible. Words of memory that behave like locks (Rust's
+//! mutexes, spin locks) are treated as locks ([`crate::lock_words`]).
 
 use raddle_trace::id::ThreadId;
 
-/// What a thread knows of the others at some time. Numbered in the order of creation;
-/// 0 is the beginning, which knows nothing.
+use crate::vector_clock::VectorClock;
+
+/// What a thread knows about the others at some point. Numbered in order of creation; 0 is the
+/// start, when nothing is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(pub u32);
 
-/// A thread's clocks while a trace is read.
+/// The vector clocks of all threads while a trace is read.
 #[derive(Clone, Debug, Default)]
 pub struct Clocks {
-    /// By thread.
+    /// Current clock by thread.
     threads: Vec<Clock>,
-    /// By moment: whose, and what it knows. A missing entry is 0.
-    moments: Vec<(u32, Box<[u32]>)>,
+    moments: Vec<Known>,
 }
 
 #[derive(Clone, Debug)]
 struct Clock {
-    known: Vec<u32>,
+    known: VectorClock,
     moment: Moment,
 }
 
-/// What a communication gives away: all that its thread knew.
-pub type Gift = Box<[u32]>;
+/// What a thread knows at a moment.
+#[derive(Clone, Debug)]
+struct Known {
+    thread: u32,
+    /// The thread's own time.
+    own: u32,
+    clock: VectorClock,
+}
 
 impl Clocks {
-    /// The thread's present moment.
+    /// The thread's current moment.
     #[inline]
     pub fn now(&mut self, thread: ThreadId) -> Moment {
         match self.threads.get(thread.0 as usize) {
@@ -43,47 +54,37 @@ impl Clocks {
         }
     }
 
-    /// The thread gives away what it knows; what it does from now on is not part of it.
-    pub fn give(&mut self, thread: ThreadId) -> Gift {
+    /// Publishes everything that the thread knows. What it does from now on is not included.
+    pub fn publish(&mut self, thread: ThreadId) -> VectorClock {
         let clock = self.clock(thread);
-        let gift = clock.known.clone().into_boxed_slice();
-        clock.known[thread.0 as usize] += 1;
+        let published = clock.known.clone();
+        let index = thread.0 as usize;
+        clock.known.set(index, published.get(index) + 1);
         self.stamp(thread);
-        gift
+        published
     }
 
-    /// The thread learns what another gave away.
-    pub fn take(&mut self, thread: ThreadId, gift: &[u32]) {
-        let clock = self.clock(thread);
-        if clock.known.len() < gift.len() {
-            clock.known.resize(gift.len(), 0);
-        }
-        let mut news = false;
-        for (known, &given) in clock.known.iter_mut().zip(gift) {
-            news |= given > *known;
-            *known = given.max(*known);
-        }
-        if news {
+    /// The thread learns what another thread published.
+    pub fn receive(&mut self, thread: ThreadId, published: &VectorClock) {
+        if self.clock(thread).known.join(published) {
             self.stamp(thread);
         }
     }
 
-    /// Whether what happened at `a` must come before what happened at `b`, for two
-    /// different threads.
+    /// Whether events at `a` must come before events at `b`; the two belong to different threads.
     #[must_use]
     pub fn before(&self, a: Moment, b: Moment) -> bool {
-        let (thread, known) = &self.moments[a.0 as usize];
-        let own = known[*thread as usize];
-        self.moments[b.0 as usize].1.get(*thread as usize).is_some_and(|&time| time >= own)
+        let Known { thread, own, .. } = self.moments[a.0 as usize];
+        self.moments[b.0 as usize].clock.get(thread as usize) >= own
     }
 
     fn clock(&mut self, thread: ThreadId) -> &mut Clock {
         let index = thread.0 as usize;
         while self.threads.len() <= index {
             let new = self.threads.len();
-            let mut known = vec![0; new + 1];
-            // From 1 on, so that nobody knows of it who was not told.
-            known[new] = 1;
+            let mut known = VectorClock::default();
+            // From 1, so that a thread knows of it only after a communication.
+            known.set(new, 1);
             self.threads.push(Clock { known, moment: Moment(0) });
             self.stamp(ThreadId(new as u32));
         }
@@ -93,7 +94,8 @@ impl Clocks {
     fn stamp(&mut self, thread: ThreadId) {
         let clock = &mut self.threads[thread.0 as usize];
         clock.moment = Moment(self.moments.len() as u32);
-        self.moments.push((thread.0, clock.known.clone().into_boxed_slice()));
+        let own = clock.known.get(thread.0 as usize);
+        self.moments.push(Known { thread: thread.0, own, clock: clock.known.clone() });
     }
 }
 
@@ -117,9 +119,9 @@ mod tests {
         let mut clocks = Clocks::default();
         let a1 = clocks.now(A);
         let b1 = clocks.now(B);
-        let gift = clocks.give(A);
+        let published = clocks.publish(A);
         let a2 = clocks.now(A);
-        clocks.take(B, &gift);
+        clocks.receive(B, &published);
         let b2 = clocks.now(B);
         assert!(clocks.before(a1, b2));
         assert!(!clocks.before(a1, b1) && !clocks.before(a2, b2) && !clocks.before(b1, a2));
@@ -129,10 +131,10 @@ mod tests {
     fn what_was_learned_is_passed_on() {
         let mut clocks = Clocks::default();
         let a = clocks.now(A);
-        let gift = clocks.give(A);
-        clocks.take(B, &gift);
-        let gift = clocks.give(B);
-        clocks.take(C, &gift);
+        let published = clocks.publish(A);
+        clocks.receive(B, &published);
+        let published = clocks.publish(B);
+        clocks.receive(C, &published);
         let c = clocks.now(C);
         assert!(clocks.before(a, c) && !clocks.before(c, a));
     }

@@ -1,26 +1,26 @@
-//! Patterns: what should not happen, as data.
+//! Patterns: accesses in an order that should not happen, as data.
 //!
-//! After PECAN: a pattern is a sequence of accesses by abstract threads to abstract
-//! variables, in the order that breaks. The language and the patterns of one variable are in
-//! `patterns.txt`; those of two variables follow from their definition ([`two_variables`]).
+//! After PECAN: a pattern is a sequence of accesses by abstract threads to abstract variables, in
+//! the failing order. The language and the patterns of one variable are in `patterns.txt`; those
+//! of two variables follow from their definition ([`two_variables`]).
 
 use std::fmt;
 
-/// What should not happen.
+/// Accesses in an order that should not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// As it is called.
+    /// Its name.
     pub name: String,
-    /// What it is one of.
+    /// The kind of violation.
     pub kind: PatternKind,
-    /// The accesses, in the order that breaks.
+    /// The accesses, in the failing order.
     pub events: Vec<Event>,
 }
 
-/// What a pattern is one of.
+/// The kind of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatternKind {
-    /// Two accesses next to each other.
+    /// Two adjacent conflicting accesses.
     Race,
     /// One variable.
     Atomicity,
@@ -33,23 +33,23 @@ pub enum PatternKind {
 pub struct Event {
     /// Whether it writes.
     pub writes: bool,
-    /// By whom: 1 or 2.
+    /// The thread: 1 or 2.
     pub thread: u8,
-    /// Of what: 0 for x, 1 for y.
+    /// The variable: 0 for x, 1 for y.
     pub variable: u8,
 }
 
-/// Why a text is no list of patterns.
+/// Why a text is not a list of patterns.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct PatternError {
-    /// Where.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong, and what to do.
+    /// What is wrong and how to fix it.
     pub what: String,
 }
 
-/// The patterns that raddle knows by itself.
+/// The built-in patterns.
 #[must_use]
 pub fn built_in() -> Vec<Pattern> {
     let mut patterns = parse(include_str!("patterns.txt")).expect("our own file");
@@ -57,7 +57,7 @@ pub fn built_in() -> Vec<Pattern> {
     patterns
 }
 
-/// The patterns of a text.
+/// Parses a list of patterns.
 pub fn parse(text: &str) -> Result<Vec<Pattern>, PatternError> {
     let lines = text.lines().enumerate().filter(|(_, line)| {
         let line = line.trim();
@@ -108,7 +108,7 @@ fn event(word: &str) -> Result<Event, String> {
 }
 
 impl Pattern {
-    /// The places of a thread's accesses in the pattern.
+    /// The positions of a thread's accesses in the pattern.
     #[must_use]
     pub fn of_thread(&self, thread: u8) -> Vec<usize> {
         (0..self.events.len()).filter(|&at| self.events[at].thread == thread).collect()
@@ -151,7 +151,7 @@ impl Pattern {
     }
 }
 
-/// Each pattern as its file has it.
+/// Prints the pattern as its file has it.
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, event) in self.events.iter().enumerate() {
@@ -166,14 +166,15 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// The violations of two units that both touch x and y once, by their definition: no serial
-/// order of the units has every conflict in the same direction, and no part of it does that.
+/// The violations of two units that each access x and y once, by definition: no serial order of
+/// the units has every conflict in the same direction, and no part of the pattern is already a
+/// violation.
 ///
-/// With units (a on one variable, b on the other) and (c, d), the conflicts on x and on y must
+/// For units (a on one variable, b on the other) and (c, d), the conflicts on x and on y must
 /// point in opposite directions, or some serial order agrees. Say a's conflict points to the
-/// second unit and b's from it: then the second unit's accesses can both be moved, past
-/// accesses that they do not conflict with, to between a and b. So every violation is
-/// equivalent to one in which one unit lies within the other, and these are listed.
+/// second unit and b's from it: then both accesses of the second unit can be moved between a and
+/// b, past accesses that they do not conflict with. So every violation is equivalent to one in
+/// which one unit lies within the other, and those are listed.
 #[must_use]
 pub fn two_variables() -> Vec<Pattern> {
     let mut patterns = Vec::new();
@@ -228,7 +229,7 @@ mod tests {
         );
     }
 
-    /// Whether an interleaving of two units has the conflicts of a serial order.
+    /// Whether an interleaving of two units has the same conflicts as a serial order.
     fn is_serializable(order: &[Event]) -> bool {
         let mut directions = [false; 2];
         for (at, one) in order.iter().enumerate() {
@@ -254,7 +255,8 @@ mod tests {
         }
     }
 
-    /// The conflicts of an interleaving, with their directions: what makes two equivalent.
+    /// The conflicts of an interleaving, with their directions; equal for equivalent
+    /// interleavings.
     fn conflicts(order: &[Event]) -> Vec<(Event, Event)> {
         let mut pairs = Vec::new();
         for (at, one) in order.iter().enumerate() {

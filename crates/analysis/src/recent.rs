@@ -1,11 +1,11 @@
-//! What is at hand while a trace is read: accesses that later ones are held against, and a
+//! Data used while a trace is read: recent accesses that later ones are compared with, and a
 //! small index to find summaries.
 
 use raddle_trace::id::{Addr, ThreadId};
 
-use crate::kinds::{Occurrence, Site};
+use crate::classes::{Occurrence, Site};
 
-/// An access, as long as later ones of its thread may belong to it.
+/// An access that later ones of its thread may belong to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recent {
     pub(crate) mark: Mark,
@@ -16,18 +16,18 @@ pub(crate) struct Recent {
     pub(crate) writes: bool,
 }
 
-/// When an access happened, and what it belongs to.
+/// When an access happened and what it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) occurrence: Occurrence,
-    /// The outermost critical section that it is in; 0 for none. By thread.
+    /// The outermost critical section that it is in, numbered per thread; 0 for none.
     pub(crate) section: u32,
-    /// The function activation that it is in, and the one that called that. By thread.
+    /// The function activation that it is in, and the caller's, numbered per thread.
     pub(crate) activations: [u32; 2],
 }
 
 impl Recent {
-    /// Whether the two touch a common byte.
+    /// Whether the two have a byte in common.
     #[inline]
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         self.addr.0 < other.addr.0 + u64::from(other.bytes)
@@ -35,8 +35,7 @@ impl Recent {
     }
 }
 
-/// What tells the elements of a list apart, in few bytes each, to find one without looking at
-/// the list.
+/// Small keys that distinguish the elements of a list, searched instead of the list.
 #[derive(Clone, Debug)]
 pub(crate) struct Tags<T>(Vec<T>);
 
@@ -46,11 +45,11 @@ impl<T> Default for Tags<T> {
     }
 }
 
-/// Tags that are compared at once.
+/// Number of tags compared at once.
 const LANES: usize = 16;
 
 impl<T: Copy + Eq> Tags<T> {
-    /// The first element with this tag for which `is` says so.
+    /// The first element with this tag that satisfies `is`.
     #[inline]
     pub(crate) fn find(&self, tag: T, mut is: impl FnMut(usize) -> bool) -> Option<usize> {
         let (chunks, rest) = self.0.as_chunks::<LANES>();
@@ -65,7 +64,7 @@ impl<T: Copy + Eq> Tags<T> {
         (0..rest.len()).find(|&at| rest[at] == tag && is(before + at)).map(|at| before + at)
     }
 
-    /// The first element with a tag of this kind.
+    /// The first element whose tag satisfies `is`.
     #[inline]
     pub(crate) fn position(&self, is: impl Fn(&T) -> bool) -> Option<usize> {
         let (chunks, rest) = self.0.as_chunks::<LANES>();
@@ -76,12 +75,12 @@ impl<T: Copy + Eq> Tags<T> {
         }
     }
 
-    /// The next element of the list has this tag.
+    /// Adds the tag of the list's next element.
     pub(crate) fn push(&mut self, tag: T) {
         self.0.push(tag);
     }
 
-    /// One of the tags in each line of the cache.
+    /// One tag per cache line.
     #[inline]
     pub(crate) fn lines(&self) -> impl Iterator<Item = T> {
         self.0.iter().step_by(64 / size_of::<T>()).copied()
@@ -95,7 +94,7 @@ impl<T: Copy + Eq> Tags<T> {
 /// A tag for two words.
 #[inline]
 pub(crate) fn mix(one: u64, two: u64) -> u16 {
-    // Odd numbers without a pattern.
+    // Odd constants without a pattern.
     let mixed = one.wrapping_mul(0x9e37_79b9_7f4a_7c15)
         ^ two.wrapping_mul(0xbf58_476d_1ce4_e5b9).rotate_left(23);
     (mixed.wrapping_mul(0x94d0_49bb_1331_11eb) >> 48) as u16

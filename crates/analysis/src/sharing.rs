@@ -1,34 +1,36 @@
 //! Escape analysis: which memory more than one thread touches, and at least one writes.
 //!
-//! A pass of its own before everything else, so that what only one thread touches, most
-//! often nearly all, costs the analyses nothing. Memory is told apart in granules of eight
-//! bytes. Two threads that use the same memory one after the other, with a `free` in
-//! between, count as sharing it; the analyses tell generations apart.
+//! A separate first pass, so that memory touched by only one thread, usually almost all, costs
+//! the analyses nothing. The unit is a granule of eight bytes. Two threads that use the same
+//! memory one after the other, with a `free` in between, count as sharing it; the analyses
+//! distinguish generations.
 //!
-//! Granules that are shared are numbered as they come to be, so that the passes behind this
-//! one find what they know of a granule by its number, in an array.
+//! Shared granules are numbered in order of appearance, so that later passes can look up what
+//! they know of a granule in an array.
 
 use std::cell::Cell;
 
-use raddle_trace::event::{AtomicAction, Event, Op};
+use raddle_trace::event::Event;
 use raddle_trace::id::{Addr, ThreadId};
 use rustc_hash::FxHashMap;
 
-/// Bytes of a granule, as a power of two.
+use crate::accessed::accessed;
+
+/// Size of a granule, as a power of two.
 pub const GRANULE_BITS: u32 = 3;
 
-/// Granules of a page.
+/// Granules per page.
 const PAGE: u64 = 512;
 
-/// Pages that are found without a search. Programs stay on some dozen for a while.
+/// Size of the cache of recent pages. Programs stay on a few dozen pages for a while.
 const N_RECENT: usize = 256;
 
-/// Who touches what.
+/// Which threads touch which memory.
 #[derive(Clone, Debug)]
 pub struct Sharing {
     pages: Vec<[Word; PAGE as usize]>,
     by_number: FxHashMap<u64, u32>,
-    /// Pages that were looked at, by the lower part of their number: number and place.
+    /// Recent pages by the lower bits of their number: number and index.
     recent: Box<[Cell<(u64, u32)>; N_RECENT]>,
     n_shared: u32,
 }
@@ -44,18 +46,18 @@ impl Default for Sharing {
     }
 }
 
-/// What is known of a granule: its number if it is shared and written, else who touched it.
+/// What is known of a granule: its number if it is shared and written, otherwise who touched it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Word(u32);
 
 impl Word {
-    /// Shared and written; the rest is the number.
+    /// Shared and written; the other bits are the number.
     const NUMBERED: u32 = 1 << 31;
-    /// More than one thread touches it.
+    /// More than one thread has touched it.
     const SHARED: u32 = 1 << 30;
-    /// Somebody wrote it.
+    /// A thread has written it.
     const WRITTEN: u32 = 1 << 29;
-    /// The only thread that touches it, from 1 on.
+    /// The only thread that has touched it, from 1.
     const OWNER: u32 = Self::WRITTEN - 1;
 
     #[inline]
@@ -80,36 +82,11 @@ impl Word {
 }
 
 impl Sharing {
-    /// Takes the next event of a trace.
+    /// Adds the next event of a trace.
     #[inline]
     pub fn push(&mut self, event: &Event) {
-        match event.op {
-            Op::Read(access) => self.touch(event.thread, access.addr, access.bytes, false),
-            Op::Write(access) => self.touch(event.thread, access.addr, access.bytes, true),
-            Op::Enter { .. } | Op::Leave | Op::Step => {}
-            _ => self.push_rare(event),
-        }
-    }
-
-    fn push_rare(&mut self, event: &Event) {
-        match event.op {
-            Op::Atomic(atomic) => {
-                let writes = !matches!(atomic.action, AtomicAction::Load | AtomicAction::Miss);
-                self.touch(event.thread, atomic.addr, u64::from(atomic.bytes), writes);
-            }
-            Op::Free { block, bytes } => self.touch(event.thread, block, bytes, true),
-            Op::Init { object, .. } | Op::Destroy { object, .. } => {
-                self.touch(event.thread, object, 1, true);
-            }
-            Op::Acquire(lock) | Op::Release(lock) => self.touch(event.thread, lock.lock, 1, false),
-            Op::CondWait { cond: object, .. }
-            | Op::CondSignal { cond: object, .. }
-            | Op::CondBroadcast { cond: object, .. }
-            | Op::SemPost(object)
-            | Op::SemAsk(object)
-            | Op::SemWait { semaphore: object, .. }
-            | Op::BarrierEnter(object) => self.touch(event.thread, object, 1, false),
-            _ => {}
+        if let Some((kind, addr, bytes)) = accessed(&event.op) {
+            self.touch(event.thread, addr, bytes, kind.writes());
         }
     }
 
@@ -133,7 +110,7 @@ impl Sharing {
         }
     }
 
-    /// Where a page is.
+    /// Index of a page.
     #[inline]
     fn place(&self, page: u64) -> Option<usize> {
         let recent = &self.recent[page as usize % N_RECENT];
@@ -154,7 +131,7 @@ impl Sharing {
         place
     }
 
-    /// The number of a granule (an address without its lower bits) that is shared and written.
+    /// The number of a granule (an address without its lower bits) if it is shared and written.
     #[inline]
     #[must_use]
     pub fn number(&self, granule: u64) -> Option<u32> {
@@ -177,16 +154,21 @@ impl Sharing {
         })
     }
 
-    /// How many granules are shared and written: numbers are below it.
+    /// Number of granules that are shared and written; granule numbers are below it.
     #[must_use]
     pub fn n_shared(&self) -> u64 {
         u64::from(self.n_shared)
     }
 }
 
+/// Of an access to more bytes than this, such as one large `memset`, only the first ones count. A
+/// trace from elsewhere may claim any size.
+const RANGE_BYTES_MAX: u64 = 1 << 24;
+
 /// The first and the last granule of a block.
 #[inline]
 pub(crate) fn granules(addr: Addr, bytes: u64) -> (u64, u64) {
+    let bytes = bytes.min(RANGE_BYTES_MAX);
     (addr.0 >> GRANULE_BITS, addr.0.saturating_add(bytes.max(1) - 1) >> GRANULE_BITS)
 }
 
@@ -195,7 +177,7 @@ mod tests {
     use super::*;
     use crate::notation::parse;
 
-    /// Numbers of the granules of the first few names of a trace.
+    /// Checks the numbers of the granules of the first few names of a trace.
     #[track_caller]
     fn check(text: &str, expected: &[Option<u32>]) {
         let mut sharing = Sharing::default();

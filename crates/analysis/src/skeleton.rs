@@ -1,84 +1,83 @@
-//! What of a trace a schedule has to respect: who ran when, and what each thread had to
-//! wait for. Plain accesses are only counted, so that it is small where the trace is large.
+//! What a schedule has to respect: which thread ran when, and what each had to wait for. Plain
+//! accesses are only counted, so the skeleton stays small for a large trace.
 //!
-//! Places in a thread are counted in steps, as schedules count them: an event is *at* `n` if
-//! its thread performs `n` steps before it.
+//! Positions in a thread are counted in steps, as in schedules: an event is *at* `n` if its
+//! thread performs `n` steps before it.
 
 use raddle_trace::id::{Addr, Pc, ThreadId};
 
-/// See the module.
+/// The synchronization of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Skeleton {
-    /// By thread.
+    /// Synchronization by thread.
     pub lines: Vec<Line>,
-    /// Who ran when, as it was seen.
+    /// Which thread ran when.
     pub stretches: Vec<Stretch>,
-    /// Choices other than of threads, as they were seen.
+    /// Recorded choices other than those of threads.
     pub choices: Vec<u32>,
 }
 
 /// One thread.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
-    /// Where it synchronizes.
-    /// invariant: sorted by `at`.
+    /// Its synchronization operations. invariant: sorted by `at`.
     pub syncs: Vec<Sync>,
-    /// Steps that it performed in all.
+    /// Total number of steps.
     pub n_steps: u64,
 }
 
-/// What a thread does that depends on others.
+/// An operation that depends on other threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sync {
-    /// Where in the thread.
+    /// Position in its thread.
     pub at: u64,
-    /// What.
-    pub what: What,
+    /// What it does.
+    pub kind: SyncKind,
 }
 
-/// See [`Sync`].
+/// What a synchronization operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// Takes a lock; waits while it is held.
+pub enum SyncKind {
+    /// Acquires a lock; waits while another thread holds it.
     Acquire {
-        /// Which.
+        /// Address of the lock.
         lock: Addr,
-        /// For reading.
+        /// Whether for reading.
         shared: bool,
     },
-    /// Releases it.
+    /// Releases a lock.
     Release {
-        /// Which.
+        /// Address of the lock.
         lock: Addr,
-        /// For reading.
+        /// Whether it was held for reading.
         shared: bool,
     },
-    /// Waits until another thread has performed so many steps.
+    /// Waits until another thread has performed a number of steps.
     After {
-        /// Which thread.
+        /// The thread that it waits for.
         thread: ThreadId,
-        /// How many steps.
+        /// Number of steps.
         steps: u64,
-        /// Whether it could go on without, on another way perhaps.
+        /// Whether it can continue without waiting, possibly on another path.
         soft: bool,
     },
 }
 
-/// A thread runs for a while.
+/// A run of consecutive steps by one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// Who.
+    /// The thread.
     pub thread: ThreadId,
     /// The first step.
     pub from: u64,
-    /// Behind the last step.
+    /// One past the last step.
     pub to: u64,
-    /// Where it stopped.
+    /// Code address at which it stopped.
     pub stopped_at: Pc,
 }
 
 impl Skeleton {
-    /// The thread's line, made if it is new.
+    /// The thread's line, which is added if it is new.
     pub fn line(&mut self, thread: ThreadId) -> &mut Line {
         let index = thread.0 as usize;
         if self.lines.len() <= index {
@@ -89,20 +88,21 @@ impl Skeleton {
 }
 
 impl Line {
-    /// The last place at or before `at` where the thread holds no lock, by locks that count.
+    /// The last position at or before `at` where the thread holds no lock for which `counts`
+    /// holds.
     #[must_use]
     pub fn lock_free_before(&self, at: u64, counts: impl Fn(Addr) -> bool) -> u64 {
         let mut depth = 0_i64;
         let mut free_since = Some(0);
         for sync in self.syncs.iter().take_while(|sync| sync.at < at) {
-            match sync.what {
-                What::Acquire { lock, .. } if counts(lock) => {
+            match sync.kind {
+                SyncKind::Acquire { lock, .. } if counts(lock) => {
                     if depth == 0 {
                         free_since = Some(sync.at);
                     }
                     depth += 1;
                 }
-                What::Release { lock, .. } if counts(lock) => depth = (depth - 1).max(0),
+                SyncKind::Release { lock, .. } if counts(lock) => depth = (depth - 1).max(0),
                 _ => {}
             }
         }

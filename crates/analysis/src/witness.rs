@@ -1,84 +1,84 @@
-//! An access in one execution, with all that decides where else it could have happened.
+//! An access in one run, with everything that decides where else it could have happened.
 
 use raddle_trace::id::{Addr, Pc, ThreadId};
 
 use crate::locks::LockSet;
 use crate::order::Moment;
 
-/// See the module.
+/// An access in one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Witness {
-    /// Who.
+    /// The thread that performed it.
     pub thread: ThreadId,
-    /// Where in the program.
+    /// The code address.
     pub pc: Pc,
-    /// What.
-    pub deed: Deed,
-    /// First byte, or the object.
+    /// What the access does.
+    pub kind: AccessKind,
+    /// First byte, or address of the object.
     pub addr: Addr,
-    /// How many bytes.
+    /// Size of the access.
     pub bytes: u32,
-    /// Steps that the thread performs before it.
+    /// Number of steps that the thread performed before it.
     pub at: u64,
-    /// Its number in the trace.
+    /// Its position in the trace.
     pub seq: u64,
-    /// What the thread knew of others.
+    /// What the thread knew about other threads.
     pub moment: Moment,
-    /// The same, if each atomic store is taken to tell whoever loads it.
+    /// The same if every atomic load is ordered after the store that it reads.
     pub weak: Moment,
     /// Locks that the thread held.
     pub locks: LockSet,
 }
 
-/// What a thread does to memory, or to an object.
+/// What an access does to memory or to a synchronization object.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
-pub enum Deed {
-    /// A read.
+pub enum AccessKind {
+    /// Reads memory.
     Read,
-    /// A write.
+    /// Writes memory.
     Write,
-    /// An atomic read.
+    /// Reads atomically.
     AtomicRead,
-    /// An atomic write, or read and write.
+    /// Writes atomically, or reads and writes.
     AtomicWrite,
-    /// The memory is freed.
+    /// Frees memory.
     Free,
-    /// A lock is taken.
+    /// Acquires a lock.
     Acquire,
-    /// A lock is given back.
+    /// Releases a lock.
     Release,
-    /// A wait begins.
+    /// Begins to wait.
     Wait,
-    /// A semaphore is lowered.
+    /// Decrements a semaphore.
     Lower,
-    /// A semaphore is asked for its value.
+    /// Reads the value of a semaphore.
     Ask,
-    /// A wake-up is sent.
+    /// Wakes a waiting thread.
     Signal,
-    /// A synchronization object comes to be.
+    /// Initializes a synchronization object.
     Init,
-    /// A synchronization object ends.
+    /// Destroys a synchronization object.
     Destroy,
-    /// A lock is waited for in vain.
+    /// Blocks on a lock forever.
     Block,
 }
 
-impl Deed {
-    /// Whether it changes what is there.
+impl AccessKind {
+    /// Whether it changes memory, or starts or ends an object's life.
     #[must_use]
     pub const fn writes(self) -> bool {
         matches!(self, Self::Write | Self::AtomicWrite | Self::Free | Self::Init | Self::Destroy)
     }
 
-    /// Whether it is atomic by itself.
+    /// Whether it is an atomic operation.
     #[must_use]
     pub const fn is_atomic(self) -> bool {
         matches!(self, Self::AtomicRead | Self::AtomicWrite)
     }
 
-    /// Whether it is to a synchronization object, which is used as a whole.
+    /// Whether it is on a synchronization object, which is used as a whole.
     #[must_use]
     pub const fn is_of_object(self) -> bool {
         matches!(
@@ -95,7 +95,7 @@ impl Deed {
         )
     }
 
-    /// In one letter, as patterns have it.
+    /// The letter used in patterns.
     #[must_use]
     pub const fn letter(self) -> char {
         match self {
@@ -115,18 +115,18 @@ impl Deed {
 }
 
 impl Witness {
-    /// Whether the two touch a common byte.
+    /// Whether the two have a byte in common.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
-        self.addr.0 < other.addr.0 + u64::from(other.bytes)
-            && other.addr.0 < self.addr.0 + u64::from(self.bytes)
+        self.addr.0 < other.addr.0.saturating_add(u64::from(other.bytes))
+            && other.addr.0 < self.addr.0.saturating_add(u64::from(self.bytes))
     }
 
-    /// Whether they are from two threads, on a common byte, and one of them writes.
+    /// Whether they are by two threads, have a byte in common, and at least one writes.
     #[must_use]
     pub fn conflicts(&self, other: &Self) -> bool {
         self.thread != other.thread
-            && (self.deed.writes() || other.deed.writes())
+            && (self.kind.writes() || other.kind.writes())
             && self.overlaps(other)
     }
 }

@@ -59,6 +59,14 @@ pub(crate) fn n_arguments(name: &str) -> Option<usize> {
         | "perror"
         | "fgetc"
         | "getc"
+        | "wcslen"
+        | "localtime"
+        | "gmtime"
+        | "ctime"
+        | "asctime"
+        | "mktime"
+        | "readdir"
+        | "pclose"
         | "__tsan_func_entry" => 1,
         "realloc"
         | "calloc"
@@ -84,6 +92,25 @@ pub(crate) fn n_arguments(name: &str) -> Option<usize> {
         | "putc"
         | "_ZdlPvm"
         | "clock_gettime"
+        | "strspn"
+        | "strcspn"
+        | "strpbrk"
+        | "strcasestr"
+        | "strchrnul"
+        | "wcscpy"
+        | "wcscat"
+        | "wcscmp"
+        | "explicit_bzero"
+        | "localtime_r"
+        | "gmtime_r"
+        | "ctime_r"
+        | "asctime_r"
+        | "stat"
+        | "lstat"
+        | "fstat"
+        | "flock"
+        | "eventfd_read"
+        | "eventfd_write"
         | "gettimeofday" => 2,
         "memcpy"
         | "memmove"
@@ -100,12 +127,30 @@ pub(crate) fn n_arguments(name: &str) -> Option<usize> {
         | "sem_init"
         | "pthread_barrier_init"
         | "__strcpy_chk"
+        | "__stpcpy_chk"
         | "__strcat_chk"
+        | "__explicit_bzero_chk"
+        | "mempcpy"
+        | "stpncpy"
+        | "memrchr"
+        | "strncasecmp"
+        | "strtok_r"
+        | "wmemcpy"
+        | "wmemmove"
+        | "wmemset"
+        | "wmemcmp"
+        | "wmemchr"
+        | "wcsncpy"
+        | "wcsncmp"
+        | "getline"
         | "strtol"
         | "strtoul"
         | "lseek" => 3,
-        "pthread_create" | "fread" | "fwrite" | "qsort" | "__memcpy_chk" | "__memset_chk"
-        | "__strncpy_chk" | "__assert_fail" => 4,
+        "getdelim" | "memmem" | "strftime" | "vsnprintf" | "pthread_create" | "fread"
+        | "fwrite" | "qsort" | "__memcpy_chk" | "__memmove_chk" | "__mempcpy_chk"
+        | "__memset_chk" | "__strncpy_chk" | "__stpncpy_chk" | "__strncat_chk" | "__read_chk"
+        | "__poll_chk" | "__assert_fail" => 4,
+        "__pread_chk" | "__pread64_chk" | "__recv_chk" | "__ppoll_chk" => 5,
         _ => return None,
     })
 }
@@ -125,10 +170,21 @@ pub(crate) fn argument_registers(n: usize) -> u64 {
 /// How many bytes at its first argument a library function writes, if it does.
 pub(crate) fn written(name: &str, registers: &Registers) -> Option<u64> {
     match name.split('@').next().unwrap_or(name) {
-        "memcpy" | "memmove" | "memset" | "strncpy" | "__memcpy_chk" | "__memset_chk"
-        | "__strncpy_chk" => Some(registers.rdx),
-        "strcpy" | "strcat" | "stpcpy" | "sprintf" | "__strcpy_chk" | "__sprintf_chk" => Some(1),
-        "snprintf" | "__snprintf_chk" => Some(registers.rsi.min(1)),
+        "memcpy" | "memmove" | "memset" | "strncpy" | "__memcpy_chk" | "__memmove_chk"
+        | "__mempcpy_chk" | "__memset_chk" | "__strncpy_chk" | "__stpncpy_chk" => {
+            Some(registers.rdx)
+        }
+        "__explicit_bzero_chk" => Some(registers.rsi),
+        "strcpy" | "strcat" | "stpcpy" | "sprintf" | "__strcpy_chk" | "__stpcpy_chk"
+        | "__strcat_chk" | "__strncat_chk" | "__sprintf_chk" => Some(1),
+        "mempcpy" | "stpncpy" => Some(registers.rdx),
+        "explicit_bzero" => Some(registers.rsi),
+        "wmemcpy" | "wmemmove" | "wmemset" | "wcsncpy" => Some(registers.rdx.saturating_mul(4)),
+        "wcscpy" | "wcscat" => Some(4),
+        "vsprintf" | "__vsprintf_chk" => Some(1),
+        "snprintf" | "vsnprintf" | "strftime" | "__snprintf_chk" | "__vsnprintf_chk" => {
+            Some(registers.rsi.min(1))
+        }
         _ => None,
     }
 }

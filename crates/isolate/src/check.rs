@@ -7,9 +7,9 @@
 //! freed, say), a race counts if the failure goes away.
 
 use raddle_analysis::weave::Hold;
-use raddle_analysis::witness::Deed;
+use raddle_analysis::witness::AccessKind;
 
-use crate::story::{Access, Story};
+use crate::location_history::{Access, LocationHistory};
 
 /// What a suspicion is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,30 +80,30 @@ pub(crate) const HOLDS: [Hold; 4] =
 /// A cause that was confirmed: what, and the accesses in the order in which they failed.
 pub(crate) type Found = (CauseKind, Vec<Access>);
 
-/// Checks a definition: the access with the number `target` of a story.
+/// Checks a definition: the access with the number `target` of a history.
 pub(crate) fn check<T: Trials>(
     trials: &mut T,
-    story: &Story,
+    history: &LocationHistory,
     target: usize,
 ) -> Result<Option<Found>, T::Error> {
-    if let Some(found) = race(trials, story, target)? {
+    if let Some(found) = race(trials, history, target)? {
         return Ok(Some(found));
     }
-    violation(trials, story, target)
+    violation(trials, history, target)
 }
 
 /// Figure 2.
 fn race<T: Trials>(
     trials: &mut T,
-    story: &Story,
+    history: &LocationHistory,
     target: usize,
 ) -> Result<Option<Found>, T::Error> {
-    let write = &story.accesses[target];
+    let write = &history.accesses[target];
     let others = |access: &&Access| access.thread != write.thread;
-    let last = story.accesses[..target].iter().rev().find(others);
+    let last = history.accesses[..target].iter().rev().find(others);
     if let Some(last) = last
         && is_memory(last)
-        && !story.synchronized(last, write)
+        && !history.synchronized(last, write)
         && is_harmful(trials, last, write)?
     {
         return Ok(Some((CauseKind::Race, vec![last.clone(), write.clone()])));
@@ -113,9 +113,9 @@ fn race<T: Trials>(
         others(access)
             && !access.writes()
             && is_memory(access)
-            && !story.synchronized(write, access)
+            && !history.synchronized(write, access)
     };
-    if let Some(read) = story.accesses[target + 1..].iter().rev().find(reads)
+    if let Some(read) = history.accesses[target + 1..].iter().rev().find(reads)
         && is_harmful(trials, write, read)?
     {
         return Ok(Some((CauseKind::Race, vec![write.clone(), read.clone()])));
@@ -125,8 +125,8 @@ fn race<T: Trials>(
 
 /// Whether it is an access to memory, not to a synchronization object.
 fn is_memory(access: &Access) -> bool {
-    use Deed::{AtomicRead, AtomicWrite, Free, Read, Write};
-    matches!(access.deed, AtomicRead | AtomicWrite | Free | Read | Write)
+    use AccessKind::{AtomicRead, AtomicWrite, Free, Read, Write};
+    matches!(access.kind, AtomicRead | AtomicWrite | Free | Read | Write)
 }
 
 fn is_harmful<T: Trials>(
@@ -152,10 +152,10 @@ fn is_harmful<T: Trials>(
 /// Figure 3.
 fn violation<T: Trials>(
     trials: &mut T,
-    story: &Story,
+    history: &LocationHistory,
     target: usize,
 ) -> Result<Option<Found>, T::Error> {
-    let accesses = &story.accesses;
+    let accesses = &history.accesses;
     let write = &accesses[target];
     // The nearest access of each place in the code comes first: the paper's choice is the very
     // nearest, but a loop between a test and its use has accesses of its own. A violation of
@@ -215,10 +215,10 @@ const PLACES_MAX: usize = 3;
 /// The special check of Figure 3 at the end of an execution: two accesses in the wrong order.
 pub(crate) fn order<T: Trials>(
     trials: &mut T,
-    story: &Story,
+    history: &LocationHistory,
     target: usize,
 ) -> Result<Option<Found>, T::Error> {
-    let accesses = &story.accesses;
+    let accesses = &history.accesses;
     let write = &accesses[target];
     let is_other = |access: &&Access| access.thread != write.thread;
     let read = accesses[target + 1..].iter().filter(is_other).find(|access| !access.writes());

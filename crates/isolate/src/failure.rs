@@ -6,7 +6,7 @@ use raddle_trace::id::ThreadId;
 use crate::code::{KEPT, bit};
 use crate::flow;
 use crate::frame::{Frame, RIP, RSP};
-use crate::origin::{Location, Origin, Scene};
+use crate::origin::{Location, Origin, StoppedThread};
 
 /// A failure, as the thread that failed tells it.
 #[derive(Clone, Debug)]
@@ -63,15 +63,15 @@ pub(crate) enum Death {
 const SI_KERNEL: i32 = 0x80;
 
 /// Finds out what a dying thread failed on.
-pub(crate) fn failure(scene: &Scene<'_>, thread: ThreadId, death: Death) -> Failure {
+pub(crate) fn failure(stopped: &StoppedThread<'_>, thread: ThreadId, death: Death) -> Failure {
     let (frame, origins) = match death {
-        Death::Signal { number: libc::SIGABRT, .. } | Death::Own => of_report(scene),
+        Death::Signal { number: libc::SIGABRT, .. } | Death::Own => of_report(stopped),
         Death::Signal { number, address, code } => {
             let known = (code != SI_KERNEL).then_some(address);
-            match of_instruction(scene, number, known) {
-                origins if origins.is_empty() && is_trap(number) => of_report(scene),
+            match of_instruction(stopped, number, known) {
+                origins if origins.is_empty() && is_trap(number) => of_report(stopped),
                 origins => {
-                    let heap = of_heap(scene);
+                    let heap = of_heap(stopped);
                     let doubt = |origin| Origin { is_doubtful: !heap.is_empty(), ..origin };
                     let others: Vec<Origin> = origins.into_iter().map(doubt).collect();
                     (0, heap.into_iter().chain(others).collect())
@@ -79,7 +79,7 @@ pub(crate) fn failure(scene: &Scene<'_>, thread: ThreadId, death: Death) -> Fail
             }
         }
     };
-    let pcs: Vec<u64> = scene.frames.iter().map(Frame::pc).collect();
+    let pcs: Vec<u64> = stopped.frames.iter().map(Frame::pc).collect();
     let at = frame.min(pcs.len().saturating_sub(1));
     // The call, not where it would return to.
     let pc = if at == 0 { pcs[0] } else { pcs[at].wrapping_sub(1) };
@@ -99,25 +99,25 @@ pub(crate) fn failure(scene: &Scene<'_>, thread: ThreadId, death: Death) -> Fail
         },
         pc,
         callers: pcs[at + 1..].to_vec(),
-        uses: uses(scene, &origins),
+        uses: uses(stopped, &origins),
         lost: origins.iter().filter(|origin| origin.is_lost).map(|origin| origin.pc).collect(),
     }
 }
 
 /// The memory, and then what the addresses of that memory were made of.
-fn uses(scene: &Scene<'_>, origins: &[Origin]) -> Vec<Use> {
+fn uses(stopped: &StoppedThread<'_>, origins: &[Origin]) -> Vec<Use> {
     let of = |origin: &Origin, is_address: bool| {
         let location = origin.location?;
-        let value = scene.memory.number(location.address, location.n_bytes.min(8) as usize);
-        let activation = activation(scene, location);
+        let value = stopped.memory.number(location.address, location.n_bytes.min(8) as usize);
+        let activation = activation(stopped, location);
         Some(Use { pc: origin.pc, location, value, is_address, activation })
     };
     let mut uses: Vec<Use> =
         origins.iter().filter_map(|origin| of(origin, origin.is_doubtful)).collect();
     let addresses = origins.iter().flat_map(|origin| &origin.addresses);
     for used in addresses.map(|location| {
-        let value = scene.memory.number(location.address, location.n_bytes as usize);
-        let activation = activation(scene, *location);
+        let value = stopped.memory.number(location.address, location.n_bytes as usize);
+        let activation = activation(stopped, *location);
         Use { pc: 0, location: *location, value, is_address: true, activation }
     }) {
         if !uses.iter().any(|other| other.location == used.location) {
@@ -126,7 +126,7 @@ fn uses(scene: &Scene<'_>, origins: &[Origin]) -> Vec<Use> {
     }
     // An index is suspected before the pointer that it belongs to.
     let is_pointer = |value: Option<u64>| {
-        value.is_some_and(|value| value > 0xffff && scene.memory.number(value, 1).is_some())
+        value.is_some_and(|value| value > 0xffff && stopped.memory.number(value, 1).is_some())
     };
     uses.sort_by_key(|used| used.is_address && is_pointer(used.value));
     uses.sort_by_key(|used| used.is_address);
@@ -134,11 +134,11 @@ fn uses(scene: &Scene<'_>, origins: &[Origin]) -> Vec<Use> {
 }
 
 /// Where the activation that a place on the stack belongs to has its return address.
-fn activation(scene: &Scene<'_>, location: Location) -> Option<u64> {
-    if !scene.is_on_stack(location.address) {
+fn activation(stopped: &StoppedThread<'_>, location: Location) -> Option<u64> {
+    if !stopped.is_on_stack(location.address) {
         return None;
     }
-    let ends = scene.frames.windows(2).filter_map(|pair| pair[1].get(RSP));
+    let ends = stopped.frames.windows(2).filter_map(|pair| pair[1].get(RSP));
     ends.map(|end| end - 8).find(|&slot| location.address < slot)
 }
 
@@ -148,68 +148,72 @@ fn is_trap(number: i32) -> bool {
 
 /// A program that looked and found that something is wrong: what it looked at. The outermost
 /// activation whose call never comes back made the decision.
-fn of_report(scene: &Scene<'_>) -> (usize, Vec<Origin>) {
+fn of_report(stopped: &StoppedThread<'_>) -> (usize, Vec<Origin>) {
     let never_returns = |&frame: &usize| {
-        let Some(place) = scene.place(frame) else { return false };
-        let call = scene.instruction(&place);
+        // raddle's runtime only looks at what it was given.
+        if stopped.images.is_runtime(stopped.frames[frame].pc()) {
+            return false;
+        }
+        let Some(place) = stopped.place(frame) else { return false };
+        let call = stopped.instruction(&place);
         let is_call = matches!(
             call.flow_control(),
             FlowControl::Call | FlowControl::IndirectCall | FlowControl::Exception
         );
-        is_call && !scene.functions.returns(scene.images, &call)
+        is_call && !stopped.functions.returns(stopped.images, &call)
     };
     // What calls the program's first function never returns either.
     let is_program = |frame: &Frame| {
         let pc = frame.pc().wrapping_sub(1);
-        let name = scene.images.function(pc).and_then(|bounds| bounds.name);
-        scene.images.is_own(pc) && name != Some("_start")
+        let name = stopped.images.function(pc).and_then(|bounds| bounds.name);
+        stopped.images.is_own(pc) && name != Some("_start")
     };
-    let n_frames = scene.frames.iter().rposition(is_program).map_or(1, |last| last + 1);
+    let n_frames = stopped.frames.iter().rposition(is_program).map_or(1, |last| last + 1);
     let frames: Vec<usize> = (0..n_frames).filter(never_returns).collect();
     // From the outside in: a decision without any memory in it was made further inside.
     for &frame in frames.iter().rev() {
-        let origins = scene.place(frame).map(|place| scene.of_condition(&place));
+        let origins = stopped.place(frame).map(|place| stopped.of_condition(&place));
         let origins = origins.unwrap_or_default();
         if origins.iter().any(|origin| origin.location.is_some()) {
             return (frame, origins);
         }
     }
     // Or somebody else has found that what it was given is wrong.
-    let given = (1..n_frames).find(|&at| scene.images.is_own(scene.frames[at].pc()));
+    let given = (1..n_frames).find(|&at| stopped.images.is_own(stopped.frames[at].pc()));
     if let Some(frame) = given
-        && let Some(place) = scene.place(frame)
+        && let Some(place) = stopped.place(frame)
     {
-        return (frame, scene.of_register(&place, Register::RDI));
+        return (frame, stopped.of_register(&place, Register::RDI));
     }
     // Or the program's first function has returned something else than 0.
-    let program = scene.frames.iter().rfind(|frame| scene.images.is_own(frame.pc()));
-    if let Some(main) = program.and_then(|frame| scene.images.named(frame.pc(), "main"))
-        && let Some(status) = scene.frames.first().and_then(|frame| frame.value(Register::RDI))
+    let program = stopped.frames.iter().rfind(|frame| stopped.images.is_own(frame.pc()));
+    if let Some(main) = program.and_then(|frame| stopped.images.named(frame.pc(), "main"))
+        && let Some(status) = stopped.frames.first().and_then(|frame| frame.value(Register::RDI))
         && status != 0
     {
-        return (0, scene.of_returned(main, status & 0xff));
+        return (0, stopped.of_returned(main, status & 0xff));
     }
     (frames.last().copied().unwrap_or(0), Vec::new())
 }
 
 /// An instruction that could not be executed: what its addresses, or its operands, are made of.
-fn of_instruction(scene: &Scene<'_>, number: i32, address: Option<u64>) -> Vec<Origin> {
-    let Some(frame) = scene.frames.first() else { return Vec::new() };
-    if !scene.images.is_code(frame.pc()) {
-        return of_jump(scene, frame);
+fn of_instruction(stopped: &StoppedThread<'_>, number: i32, address: Option<u64>) -> Vec<Origin> {
+    let Some(frame) = stopped.frames.first() else { return Vec::new() };
+    if !stopped.images.is_code(frame.pc()) {
+        return of_jump(stopped, frame);
     }
-    let Some(place) = scene.place(0) else { return Vec::new() };
-    let instruction = scene.instruction(&place);
+    let Some(place) = stopped.place(0) else { return Vec::new() };
+    let instruction = stopped.instruction(&place);
     if instruction.flow_control() == FlowControl::Return {
-        return frame.get(RSP).map_or_else(Vec::new, |rsp| of_slot(scene, frame.pc(), rsp));
+        return frame.get(RSP).map_or_else(Vec::new, |rsp| of_slot(stopped, frame.pc(), rsp));
     }
     if is_trap(number) {
-        return scene.of_condition(&place);
+        return stopped.of_condition(&place);
     }
     if number == libc::SIGFPE {
         return match instruction.op0_kind() {
-            OpKind::Memory => scene.of_memory(&place),
-            _ => scene.of_register(&place, instruction.op0_register()),
+            OpKind::Memory => stopped.of_memory(&place),
+            _ => stopped.of_register(&place, instruction.op0_register()),
         };
     }
     let is_jump = matches!(
@@ -218,7 +222,7 @@ fn of_instruction(scene: &Scene<'_>, number: i32, address: Option<u64>) -> Vec<O
     );
     // A jump to an address that cannot be: its operand is to blame.
     if is_jump && address.is_none() {
-        return scene.of_sources(&place);
+        return stopped.of_sources(&place);
     }
     let mut factory = InstructionInfoFactory::new();
     let touched = flow::touched(&instruction, frame, &mut factory);
@@ -238,15 +242,15 @@ fn of_instruction(scene: &Scene<'_>, number: i32, address: Option<u64>) -> Vec<O
     // Of an array whose base is fine, the index is suspected first.
     let is_mapped = |register: &Register| {
         let value = frame.value(*register);
-        value.is_some_and(|value| scene.memory.number(value, 1).is_some())
+        value.is_some_and(|value| stopped.memory.number(value, 1).is_some())
     };
     registers.sort_by_key(is_mapped);
     let mut origins = Vec::new();
     for register in registers {
         let is_doubtful = !origins.is_empty() && is_mapped(&register);
-        let mut found = scene.of_register(&place, register);
+        let mut found = stopped.of_register(&place, register);
         if found.iter().all(|origin| origin.location.is_none() && !origin.is_lost) {
-            found.extend(of_saved(scene, frame, register));
+            found.extend(of_saved(stopped, frame, register));
         }
         let found = found.into_iter();
         origins.extend(found.map(|origin| Origin { is_doubtful, ..origin }));
@@ -256,17 +260,17 @@ fn of_instruction(scene: &Scene<'_>, number: i32, address: Option<u64>) -> Vec<O
 
 /// A fault while a block is freed: the allocator keeps the block's size before it, and has believed
 /// what it found there.
-fn of_heap(scene: &Scene<'_>) -> Vec<Origin> {
+fn of_heap(stopped: &StoppedThread<'_>) -> Vec<Origin> {
     const FREES: [&str; 6] = ["free", "cfree", "realloc", "_ZdlPv", "_ZdaPv", "_ZdlPvm"];
-    let own = (1..scene.frames.len()).find(|&at| scene.images.is_own(scene.frames[at].pc()));
-    let Some(place) = own.and_then(|at| scene.place(at)) else { return Vec::new() };
-    let callee = scene.functions.callee(scene.images, &scene.instruction(&place));
+    let own = (1..stopped.frames.len()).find(|&at| stopped.images.is_own(stopped.frames[at].pc()));
+    let Some(place) = own.and_then(|at| stopped.place(at)) else { return Vec::new() };
+    let callee = stopped.functions.callee(stopped.images, &stopped.instruction(&place));
     if !callee.name.is_some_and(|name| FREES.contains(&name.as_str())) {
         return Vec::new();
     }
-    let blocks = scene.of_register(&place, Register::RDI);
+    let blocks = stopped.of_register(&place, Register::RDI);
     let Some(block) = blocks.iter().find_map(|origin| origin.value) else { return Vec::new() };
-    of_slot(scene, scene.frames[0].pc(), block.wrapping_sub(8))
+    of_slot(stopped, stopped.frames[0].pc(), block.wrapping_sub(8))
         .into_iter()
         .filter(|origin| origin.value.is_some())
         .collect()
@@ -274,7 +278,7 @@ fn of_heap(scene: &Scene<'_>) -> Vec<Origin> {
 
 /// A register that calls keep may have come back wrong from the last one: from where that had
 /// saved it, right below the stack.
-fn of_saved(scene: &Scene<'_>, frame: &Frame, register: Register) -> Vec<Origin> {
+fn of_saved(stopped: &StoppedThread<'_>, frame: &Frame, register: Register) -> Vec<Origin> {
     let (Some(rsp), Some(value)) = (frame.get(RSP), frame.value(register)) else {
         return Vec::new();
     };
@@ -282,37 +286,37 @@ fn of_saved(scene: &Scene<'_>, frame: &Frame, register: Register) -> Vec<Origin>
         return Vec::new();
     }
     let slots = (2..=8).map(|n| rsp - 8 * n);
-    let saved = slots.into_iter().find(|&slot| scene.memory.number(slot, 8) == Some(value));
-    saved.map_or_else(Vec::new, |slot| of_slot(scene, frame.pc(), slot))
+    let saved = slots.into_iter().find(|&slot| stopped.memory.number(slot, 8) == Some(value));
+    saved.map_or_else(Vec::new, |slot| of_slot(stopped, frame.pc(), slot))
 }
 
 /// A thread that has jumped to where no code is: by a return, or by a call through a pointer.
-fn of_jump(scene: &Scene<'_>, frame: &Frame) -> Vec<Origin> {
+fn of_jump(stopped: &StoppedThread<'_>, frame: &Frame) -> Vec<Origin> {
     let (Some(rsp), Some(rip)) = (frame.get(RSP), frame.get(RIP)) else { return Vec::new() };
-    let back = scene.memory.number(rsp, 8).unwrap_or(0);
+    let back = stopped.memory.number(rsp, 8).unwrap_or(0);
     let is_call = |call: &Instruction| call.flow_control() == FlowControl::IndirectCall;
-    if scene.functions.before(scene.images, back).as_ref().is_some_and(is_call) {
+    if stopped.functions.before(stopped.images, back).as_ref().is_some_and(is_call) {
         // Nothing was executed since, so all registers are as they were.
         let mut caller = frame.clone();
         caller.set(RIP, Some(back));
         caller.set(RSP, Some(rsp + 8));
-        caller.is_innermost = false;
+        caller.is_exact = false;
         let mut frames = vec![caller];
-        frames.extend(scene.frames.iter().skip(2).cloned());
-        let scene = Scene { frames: &frames, ..*scene };
-        let Some(place) = scene.place(0) else { return Vec::new() };
-        return scene.of_sources(&place);
+        frames.extend(stopped.frames.iter().skip(2).cloned());
+        let stopped = StoppedThread { frames: &frames, ..*stopped };
+        let Some(place) = stopped.place(0) else { return Vec::new() };
+        return stopped.of_sources(&place);
     }
-    if scene.memory.number(rsp.wrapping_sub(8), 8) == Some(rip) {
-        return of_slot(scene, rip, rsp - 8);
+    if stopped.memory.number(rsp.wrapping_sub(8), 8) == Some(rip) {
+        return of_slot(stopped, rip, rsp - 8);
     }
     Vec::new()
 }
 
 /// A return address.
-fn of_slot(scene: &Scene<'_>, pc: u64, address: u64) -> Vec<Origin> {
+fn of_slot(stopped: &StoppedThread<'_>, pc: u64, address: u64) -> Vec<Origin> {
     let location = Some(Location { address, n_bytes: 8 });
-    let value = scene.memory.number(address, 8);
+    let value = stopped.memory.number(address, 8);
     vec![Origin { pc, location, value, ..Origin::default() }]
 }
 

@@ -16,7 +16,7 @@ use crate::shadow::{Bytes, Shadow};
 
 /// What is to become of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Treatment {
     /// It uses nothing suppressed, so it is executed.
     Clean,
     /// It moves suppressed bytes, and others perhaps: executing it does no harm.
@@ -33,14 +33,14 @@ pub(crate) fn flow(
     thread: &mut Shadow,
     memory: &mut Bytes,
     factory: &mut InstructionInfoFactory,
-) -> Fate {
+) -> Treatment {
     let effect = Effect::of(instruction, frame, thread, memory, factory);
     if matches!(instruction.mnemonic(), Mnemonic::Leave)
         || instruction.mnemonic() == Mnemonic::Pop && instruction.op0_register() == Register::RBP
     {
         // A frame pointer that was suppressed has its old value back, as a return address.
         thread.set(Register::RBP, 0);
-        return Fate::Clean;
+        return Treatment::Clean;
     }
     if let Some(copy) = Copy::of(instruction)
         && !effect.is_address_suppressed
@@ -68,7 +68,7 @@ pub(crate) fn flow(
     }
     let flags = instruction.rflags_modified();
     thread.flags = if is_suppressed { thread.flags | flags } else { thread.flags & !flags };
-    if is_suppressed { Fate::Skipped } else { Fate::Clean }
+    if is_suppressed { Treatment::Skipped } else { Treatment::Clean }
 }
 
 /// Passes over a branch on something suppressed: what is written on the ways to where they meet
@@ -292,7 +292,7 @@ impl Copy {
         effect: &Effect,
         thread: &mut Shadow,
         memory: &mut Bytes,
-    ) -> Option<Fate> {
+    ) -> Option<Treatment> {
         let all = if self.n_bytes == 64 { u64::MAX } else { (1 << self.n_bytes) - 1 };
         let pops = instruction.mnemonic() == Mnemonic::Pop;
         let pushes = instruction.mnemonic() == Mnemonic::Push;
@@ -309,8 +309,8 @@ impl Copy {
                 memory.set(*address, *n_bytes, source);
                 let whole = source & all == all;
                 // The stack pointer moves all the same.
-                let fate = if whole && !pushes { Fate::Skipped } else { Fate::Moved };
-                return Some(if source == 0 { Fate::Clean } else { fate });
+                let fate = if whole && !pushes { Treatment::Skipped } else { Treatment::Moved };
+                return Some(if source == 0 { Treatment::Clean } else { fate });
             }
             [] => {}
             _ => return None,
@@ -329,6 +329,6 @@ impl Copy {
         } else {
             thread.set(destination.full_register(), source | rest);
         }
-        Some(if source == 0 { Fate::Clean } else { Fate::Moved })
+        Some(if source == 0 { Treatment::Clean } else { Treatment::Moved })
     }
 }

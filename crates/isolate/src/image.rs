@@ -2,19 +2,20 @@
 
 use std::fs;
 use std::io;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EndianSlice, LittleEndian, RegisterRule, UnwindContext,
-    UnwindSection as _,
-};
 use nix::unistd::Pid;
-use object::read::elf::{ElfFile64, ProgramHeader as _};
-use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget};
+use object::read::elf::ProgramHeader as _;
+use object::{LittleEndian, Object as _, ObjectSymbol as _, RelocationTarget};
+use raddle_code::elf::{self, Elf, Files};
+use raddle_code::unwind::{self, Frame, Loaded, Table};
+use raddle_trace::own;
 use raddle_trace::run::Module;
 use rustc_hash::FxHashMap;
 
-use crate::frame::{Frame, RBP, RIP, RSP};
 use crate::tracee::Memory;
 
 /// All that is loaded into a process.
@@ -36,13 +37,12 @@ pub(crate) struct Image {
     pub(crate) is_own: bool,
     /// Raddle's library.
     pub(crate) is_runtime: bool,
-    bytes: Vec<u8>,
+    bytes: Arc<[u8]>,
     /// Address of the file, length, offset in the file.
     segments: Vec<(u64, u64, u64)>,
     /// invariant: sorted by start.
     functions: Vec<Function>,
-    /// Address of the file, bytes.
-    eh_frame: Option<(u64, Vec<u8>)>,
+    table: Table,
     /// Slots of the global offset table, by address of the file: names of what is elsewhere.
     slots: FxHashMap<u64, String>,
     /// The same, of what is in this image: where.
@@ -68,7 +68,7 @@ pub(crate) struct Bounds<'a> {
 
 impl Images {
     /// What is loaded now. Files that cannot be read are left out.
-    pub(crate) fn load(pid: Pid) -> io::Result<Self> {
+    pub(crate) fn load(pid: Pid, files: &Files) -> io::Result<Self> {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
         let mut spans: Vec<(PathBuf, u64, u64, u64)> = Vec::new();
         for line in maps.lines() {
@@ -88,7 +88,7 @@ impl Images {
         let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         let mut images: Vec<Image> = spans
             .into_iter()
-            .filter_map(|(path, low, high, offset)| Image::load(path, low, high, offset))
+            .filter_map(|(path, low, high, offset)| Image::load(path, low, high, offset, files))
             .collect();
         // The executable first, as everywhere.
         images.sort_by_key(|image| image.path != program);
@@ -111,6 +111,11 @@ impl Images {
     /// Whether an address is in the program's own code.
     pub(crate) fn is_own(&self, address: u64) -> bool {
         self.at(address).is_some_and(|image| image.is_own)
+    }
+
+    /// Whether an address is in raddle's library.
+    pub(crate) fn is_runtime(&self, address: u64) -> bool {
+        self.at(address).is_some_and(|image| image.is_runtime)
     }
 
     /// Whether an address is in code that can be read.
@@ -182,64 +187,31 @@ impl Images {
 
     /// The frame that called this one.
     pub(crate) fn caller(&self, frame: &Frame, memory: &Memory) -> Option<Frame> {
-        let pc = frame.get(RIP)?;
-        let rsp = frame.get(RSP)?;
-        let lookup = if frame.is_innermost { pc } else { pc.wrapping_sub(1) };
-        let image = self.at(lookup);
-        let by_table = image.and_then(|image| image.unwind(lookup, frame, memory));
-        if let Some(caller) = by_table {
-            return Some(caller);
-        }
-        // Nowhere: the call has just been made. Somewhere without a table: most likely a function
-        // in assembly that has put nothing on the stack, or else one with a frame pointer.
-        let mut caller = frame.clone();
-        caller.is_innermost = false;
-        let pushed = memory.number(rsp, 8);
-        let is_return = pushed.is_some_and(|pc| self.is_code(pc.wrapping_sub(1)));
-        // Raddle's own library has frame pointers.
-        let is_leaf = image.is_none_or(|image| !image.is_runtime && is_return);
-        if frame.is_innermost && is_leaf {
-            caller.set(RIP, pushed);
-            caller.set(RSP, Some(rsp + 8));
-            return Some(caller);
-        }
-        let rbp = frame.get(RBP).filter(|rbp| *rbp >= rsp && *rbp < rsp + (1 << 20))?;
-        caller.set(RIP, memory.number(rbp + 8, 8));
-        caller.set(RBP, memory.number(rbp, 8));
-        caller.set(RSP, Some(rbp + 16));
-        Some(caller)
+        unwind::caller(frame, self, memory)
     }
 
     /// The frames of a thread, innermost first.
     pub(crate) fn frames(&self, innermost: Frame, memory: &Memory) -> Vec<Frame> {
-        let mut frames = vec![innermost];
-        while frames.len() < FRAMES_MAX {
-            let last = &frames[frames.len() - 1];
-            let Some(next) = self.caller(last, memory) else { break };
-            let goes_up = next.get(RSP) > last.get(RSP);
-            let known = next.get(RIP).is_some_and(|pc| self.is_code(pc.wrapping_sub(1)));
-            if !goes_up || !known {
-                break;
-            }
-            frames.push(next);
-        }
-        frames
+        unwind::stack(innermost, self, memory, FRAMES_MAX)
+    }
+}
+
+impl Loaded for Images {
+    fn table(&self, address: u64) -> Option<(&Table, u64)> {
+        self.at(address).map(|image| (&image.table, image.base))
     }
 }
 
 /// More frames than this are a recursion that went wrong; the inner ones tell enough.
 const FRAMES_MAX: usize = 64;
 
-/// Directories of the system's own libraries.
-const SYSTEM: [&str; 4] = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"];
-
 impl Image {
-    fn load(path: PathBuf, low: u64, high: u64, offset: u64) -> Option<Self> {
-        let bytes = fs::read(&path).ok()?;
-        let file = ElfFile64::<Endianness>::parse(&*bytes).ok()?;
+    fn load(path: PathBuf, low: u64, high: u64, offset: u64, files: &Files) -> Option<Self> {
+        let bytes = files.read(&path).ok()?;
+        let file = Elf::parse(&*bytes).ok()?;
         let endian = file.endian();
         let headers = file.elf_program_headers();
-        let loaded = |header: &&object::elf::ProgramHeader64<Endianness>| {
+        let loaded = |header: &&object::elf::ProgramHeader64<LittleEndian>| {
             header.p_type(endian) == object::elf::PT_LOAD
         };
         let first = headers.iter().filter(loaded).find(|header| {
@@ -265,12 +237,10 @@ impl Image {
                 name: symbol.name().ok().map(str::to_owned),
             })
             .collect();
-        let eh_frame = file.section_by_name(".eh_frame").and_then(|section| {
-            Some((section.address(), section.uncompressed_data().ok()?.into_owned()))
-        });
-        if let Some((address, data)) = &eh_frame {
-            functions.extend(described(*address, data));
-        }
+        let table = Table::parse(&*bytes)?;
+        let described =
+            |range: Range<u64>| Function { start: range.start, end: range.end, name: None };
+        functions.extend(table.functions().into_iter().map(described));
         // Named before nameless, so that the nameless of the same start goes.
         functions.sort_by_key(|f| (f.start, f.name.is_none(), std::cmp::Reverse(f.end)));
         functions.dedup_by(|later, first| {
@@ -294,21 +264,19 @@ impl Image {
                 slots.insert(at, name.to_owned());
             }
         }
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let is_runtime = name.starts_with("libtsan.so");
-        let is_system = SYSTEM.iter().any(|directory| path.starts_with(directory));
-        let build_id = file.build_id().ok().flatten().unwrap_or_default();
-        let build_id = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let is_runtime = own::is_runtime(path.as_os_str().as_bytes());
+        let is_own = own::is_own_library(path.as_os_str().as_bytes());
+        let build_id = elf::build_id(&file).unwrap_or_default();
         Some(Self {
             base,
             low,
             high,
             build_id,
-            is_own: !is_runtime && !is_system,
+            is_own,
             is_runtime,
             segments,
             functions,
-            eh_frame,
+            table,
             slots,
             own_slots,
             bytes,
@@ -321,73 +289,4 @@ impl Image {
         // A part may lie inside of another one.
         self.functions[..index].iter().rev().take(8).find(|function| at < function.end)
     }
-
-    fn unwind(&self, pc: u64, frame: &Frame, memory: &Memory) -> Option<Frame> {
-        let (address, data) = self.eh_frame.as_ref()?;
-        let section = EhFrame::new(data, LittleEndian);
-        let bases = BaseAddresses::default().set_eh_frame(*address).set_text(0);
-        let mut context = UnwindContext::new();
-        let at = pc.wrapping_sub(self.base);
-        let fde = section.fde_for_address(&bases, at, EhFrame::cie_from_offset).ok()?;
-        let row = fde.unwind_info_for_address(&section, &bases, &mut context, at).ok()?;
-        let cfa = match row.cfa() {
-            CfaRule::RegisterAndOffset { register, offset } => {
-                frame.get(dwarf_register(register.0)?)?.wrapping_add(*offset as u64)
-            }
-            // The one expression in use is that of the linkage table.
-            CfaRule::Expression(_) => {
-                let pushed = frame.get(RIP)? & 15 >= 11;
-                frame.get(RSP)? + if pushed { 16 } else { 8 }
-            }
-        };
-        let mut caller = frame.clone();
-        caller.is_innermost = false;
-        for register in CALLER_SAVED {
-            caller.set(register, None);
-        }
-        caller.set(RIP, None);
-        for (register, rule) in row.registers() {
-            let Some(number) = dwarf_register(register.0) else { continue };
-            let value = match rule {
-                RegisterRule::Offset(offset) => memory.number(cfa.wrapping_add(*offset as u64), 8),
-                RegisterRule::ValOffset(offset) => Some(cfa.wrapping_add(*offset as u64)),
-                RegisterRule::SameValue => frame.get(number),
-                RegisterRule::Register(other) => frame.get(dwarf_register(other.0)?),
-                _ => None,
-            };
-            caller.set(number, value);
-        }
-        caller.set(RSP, Some(cfa));
-        caller.get(RIP)?;
-        Some(caller)
-    }
-}
-
-/// Registers that a call does not keep.
-const CALLER_SAVED: [usize; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
-
-/// Our number of a register that DWARF has another one for.
-fn dwarf_register(number: u16) -> Option<usize> {
-    // rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, then as everybody.
-    const FIRST: [usize; 8] = [0, 2, 1, 3, 6, 7, 5, 4];
-    match number {
-        0..=7 => Some(FIRST[usize::from(number)]),
-        8..=16 => Some(usize::from(number)),
-        _ => None,
-    }
-}
-
-/// The functions that unwind tables tell of.
-fn described(address: u64, data: &[u8]) -> Vec<Function> {
-    let section: EhFrame<EndianSlice<'_, LittleEndian>> = EhFrame::new(data, LittleEndian);
-    let bases = BaseAddresses::default().set_eh_frame(address).set_text(0);
-    let mut entries = section.entries(&bases);
-    let mut functions = Vec::new();
-    while let Ok(Some(entry)) = entries.next() {
-        let gimli::CieOrFde::Fde(partial) = entry else { continue };
-        let Ok(fde) = partial.parse(EhFrame::cie_from_offset) else { continue };
-        let (start, end) = (fde.initial_address(), fde.end_address());
-        functions.push(Function { start, end, name: None });
-    }
-    functions
 }

@@ -7,11 +7,12 @@ use iced_x86::code_asm::{
 };
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 use proptest::prelude::*;
-use raddle_analysis::code::body::Body;
+use raddle_code::body::Body;
+use raddle_code::unwind::RBP;
 
 use crate::code::Function;
-use crate::flow::{Fate, flow, pass_branch, uses_suppressed};
-use crate::frame::{Frame, RBP, number};
+use crate::flow::{Treatment, flow, pass_branch, uses_suppressed};
+use crate::frame::{Frame, number};
 use crate::shadow::{Bytes, Shadow};
 
 const N_REGISTERS: usize = 4;
@@ -228,7 +229,7 @@ struct Processor {
 
 impl Processor {
     fn run(&mut self, code: &[u8]) {
-        let function = Function::new(Body::of(code, BASE)).expect("a function");
+        let function = Function::new(Body::from_bytes(code, BASE)).expect("a function");
         let instructions = function.instructions();
         let mut factory = InstructionInfoFactory::new();
         let mut at = 0;
@@ -252,7 +253,7 @@ impl Processor {
                 _ => {}
             }
             let fate = flow(instruction, &self.frame, shadow, bytes, &mut factory);
-            if fate != Fate::Skipped {
+            if fate != Treatment::Skipped {
                 self.execute(instruction);
             }
             at += 1;

@@ -13,6 +13,7 @@ use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use raddle_code::unwind;
 use raddle_trial::Status;
 
 /// The registers of a thread.
@@ -232,5 +233,11 @@ impl Memory {
         let mut bytes = [0; 8];
         let n = n_bytes.min(8);
         self.read(address, &mut bytes[..n]).then(|| u64::from_le_bytes(bytes))
+    }
+}
+
+impl unwind::Memory for Memory {
+    fn number(&self, address: u64, n_bytes: usize) -> Option<u64> {
+        self.number(address, n_bytes)
     }
 }

@@ -1,15 +1,16 @@
-//! The command line, as it is typed.
+//! Command-line arguments, as typed.
 //!
-//! What the types here say is all that is checked here; each command makes a value of its
-//! own from it before anything runs.
+//! Only what these types express is checked here. Each command turns its arguments into a checked
+//! value of its own before anything runs.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use raddle_trial::plan::{Delay, PolicyName};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use raddle_trial::plan::{Delay, Order};
 
-/// Finds the thread order that breaks a program, replays it, and says what is to blame.
+/// Finds the thread order that breaks a program, replays it, and explains the failure.
 #[derive(Debug, Parser)]
 #[command(name = "raddle", version, propagate_version = true)]
 pub(crate) struct Raddle {
@@ -19,31 +20,31 @@ pub(crate) struct Raddle {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Find the thread order that breaks a program: predict, re-execute, report
+    /// Find a thread order that breaks a program: predict, re-execute, report
     Hunt(HuntArgs),
-    /// Run a program once under control; exits as the program does
+    /// Run a program once under control; exit with the program's status
     Run(RunArgs),
-    /// Run a program once under control and record all that it does
+    /// Run a program once under control and record a trace
     Record(RecordArgs),
-    /// Tell what a trace implies that could go wrong, without executing anything
+    /// Predict from a trace what could go wrong, without executing anything
     Predict(PredictArgs),
-    /// Find out which accesses failing runs have in common, and passing runs have not
+    /// Find the accesses that failing runs have in common and passing runs lack
     Localize(LocalizeArgs),
-    /// Make a clip show the same failure with fewer context switches
+    /// Reduce the context switches that a clip needs to show its failure
     Minimize(MinimizeArgs),
-    /// Go back from a failure to the write that first went wrong
+    /// Trace a failure back to the write that caused it
     Isolate(IsolateArgs),
-    /// Look at a trace
+    /// Inspect, export, or import a trace
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// Run a clip again: the same program in the same order
+    /// Replay a clip: the same program in the same thread order
     Replay(ReplayArgs),
-    /// Compile C with instrumentation, for raddle
+    /// Compile C code for raddle
     Cc(CompilerArgs),
-    /// Compile C++ with instrumentation, for raddle
+    /// Compile C++ code for raddle
     #[command(name = "c++")]
     Cxx(CompilerArgs),
-    /// Say whether this machine, or a program, is fit for raddle
+    /// Check whether raddle works on this machine and with a program
     Doctor(DoctorArgs),
 }
 
@@ -51,24 +52,26 @@ pub(crate) enum Command {
 pub(crate) struct HuntArgs {
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
-    /// Decides every choice
+    /// Random seed
     #[arg(long, value_name = "N", default_value = "0", value_parser = number)]
     pub(crate) seed: u64,
-    /// Where clips go
+    /// Output directory for clips and report.json
     #[arg(short, long, value_name = "DIR", default_value = "raddle-out")]
     pub(crate) output: PathBuf,
-    /// Patterns to look for beside those that raddle knows
+    /// File with patterns to look for in addition to the built-in ones
     #[arg(long, value_name = "FILE")]
     pub(crate) patterns: Option<PathBuf>,
-    /// Use up the budget even if something was found
+    /// Continue until the budget is used up, even if a failure was found
     #[arg(long)]
     pub(crate) keep_going: bool,
-    /// Leave schedules as they were found
+    /// Do not reduce the context switches of failing schedules
     #[arg(long)]
     pub(crate) no_minimize: bool,
-    /// Go back from each failure to the write that first went wrong, as `raddle isolate` does
+    /// Also trace each failure back to the write that caused it, as `raddle isolate` does
     #[arg(long)]
     pub(crate) isolate: bool,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) talk: TalkArgs,
     #[command(flatten)]
@@ -79,65 +82,68 @@ pub(crate) struct HuntArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LocalizeArgs {
-    /// At most so many runs; fewer if enough have passed and failed before [default: 100, and up
-    /// to 500 as long as fewer than five have failed]
+    /// Number of runs to compare; fewer if enough have passed and failed [default: 100, and up to 500
+    /// while fewer than five have failed]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) runs: Option<u64>,
-    /// Compare so many failing runs [default: all]
+    /// Maximum number of failing runs to compare [default: all]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) failed: Option<u64>,
-    /// Compare so many passing runs [default: all]
+    /// Maximum number of passing runs to compare [default: all]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) passed: Option<u64>,
-    /// At most so long
+    /// Time limit
     #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
     pub(crate) time: f64,
-    /// How many runs at the same time [default: one per processor]
+    /// Number of runs in parallel [default: one per processor]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) jobs: Option<u64>,
-    /// Who goes next: random, pct, pos, or free (all at once) [default: the first three in turn]
+    /// Scheduling policy: random, pct, pos, or free (threads run in parallel) [default: random, pct
+    /// and pos in turn]
     #[arg(long, value_name = "NAME")]
-    pub(crate) policy: Option<PolicyName>,
-    /// For free: delay accesses with this probability, up to so many microseconds
+    pub(crate) policy: Option<Order>,
+    /// For --policy free: delay accesses with probability P by up to US microseconds
     #[arg(long, value_name = "P:US")]
     pub(crate) delay: Option<Delay>,
-    /// The first run's; decides every choice
+    /// Random seed of the first run
     #[arg(long, value_name = "N", default_value = "0", value_parser = number)]
     pub(crate) seed: u64,
-    /// Entries of the window that patterns are looked for in
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    /// Size of the window in which patterns are found
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u8).range(2..))]
     pub(crate) window: u8,
-    /// What an entry keeps: precise (first access, last write and read) or paper (one access)
+    /// What a window entry keeps: precise (first access, last write, last read) or paper (one access)
     #[arg(long, value_name = "HOW", default_value = "precise", hide_possible_values = true)]
     pub(crate) windows: WindowName,
-    /// How suspicion is computed: jaccard, tarantula, ochiai or dstar
+    /// Suspicion formula: jaccard, tarantula, ochiai, or dstar
     #[arg(long, value_name = "FORMULA", default_value = "jaccard", hide_possible_values = true)]
     pub(crate) score: FormulaName,
-    /// Add runs to those that are in the output directory
+    /// Add runs to those in the output directory
     #[arg(long, conflicts_with = "from")]
     pub(crate) resume: bool,
-    /// Compare the runs that are kept there; a program is only executed to check suspects
+    /// Compare the runs saved in DIR; a program, if given, is executed only to check suspects
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,
-    /// Do not check suspects by executing them
+    /// Do not check suspects by forcing them on passing runs
     #[arg(long)]
     pub(crate) no_confirm: bool,
-    /// How many patterns and pairs to show [default: 5, with --json all]
+    /// Number of patterns and pairs to show [default: 5; with --json, all]
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) count: Option<u64>,
-    /// Draw the first pattern, for Graphviz
+    /// Write a Graphviz drawing of the top pattern to FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) dot: Option<PathBuf>,
-    /// Tell how large the windows were that patterns needed
+    /// Also print the window sizes that patterns needed
     #[arg(long)]
     pub(crate) histogram: bool,
-    /// Where runs are kept
+    /// Output directory for runs and report.json
     #[arg(short, long, value_name = "DIR", default_value = "raddle-out")]
     pub(crate) output: PathBuf,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// Say nothing but what was found
+    /// Print findings only
     #[arg(long)]
     pub(crate) quiet: bool,
     #[command(flatten)]
@@ -146,7 +152,7 @@ pub(crate) struct LocalizeArgs {
     pub(crate) target: TargetArgs,
 }
 
-/// What an entry of a window keeps.
+/// What a window entry keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WindowName {
     /// The first access, the last write and the last read.
@@ -155,14 +161,14 @@ pub(crate) enum WindowName {
     Paper,
 }
 
-/// How suspicion is computed.
+/// A suspicion formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormulaName {
     /// failed with / (all failed + passed with).
     Jaccard,
-    /// By shares.
+    /// Share of failing runs with it / (that + share of passing runs with it).
     Tarantula,
-    /// By the cosine.
+    /// failed with / sqrt(all failed * all with).
     Ochiai,
     /// failed with squared / (passed with + failed without).
     Dstar,
@@ -170,7 +176,7 @@ pub(crate) enum FormulaName {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Run twice and compare event by event
+    /// Run twice and compare the runs event by event
     #[arg(long, conflicts_with = "clip")]
     pub(crate) verify: bool,
     #[command(flatten)]
@@ -179,11 +185,11 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
-    /// Where the trace goes
+    /// Output file
     #[arg(short, long, value_name = "TRACE")]
     pub(crate) output: PathBuf,
-    /// Record each access; without this, what a thread does for the third time between two
-    /// synchronizations, at the same place in the code and in memory, is counted only
+    /// Record every access; by default, an access that a thread repeats between two
+    /// synchronizations (same code, same memory) is only counted from its third time on
     #[arg(long)]
     pub(crate) every: bool,
     #[command(flatten)]
@@ -193,7 +199,7 @@ pub(crate) struct RecordArgs {
 /// One execution.
 #[derive(Debug, Args)]
 pub(crate) struct ExecutionArgs {
-    /// Keep the run, so that it can be replayed
+    /// Save the run as a clip, for `raddle replay`
     #[arg(long, value_name = "CLIP")]
     pub(crate) clip: Option<PathBuf>,
     #[command(flatten)]
@@ -204,71 +210,84 @@ pub(crate) struct ExecutionArgs {
     pub(crate) target: TargetArgs,
 }
 
-/// What many executions may cost.
+/// Limits of a command that executes the program many times.
 #[derive(Debug, Args)]
 pub(crate) struct BudgetArgs {
-    /// At most so many executions
+    /// Maximum number of executions
     #[arg(long, value_name = "N", default_value = "2000", value_parser = positive)]
     pub(crate) runs: u64,
-    /// At most so long
+    /// Time limit
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) time: f64,
-    /// How many executions at the same time [default: one per processor]
+    /// Number of executions in parallel [default: one per processor]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) jobs: Option<u64>,
 }
 
-/// How results are told.
+/// How results are printed.
 #[derive(Debug, Args)]
 pub(crate) struct TalkArgs {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// Say nothing but what was found
+    /// Print findings only
     #[arg(long)]
     pub(crate) quiet: bool,
 }
 
-/// Who goes next.
+/// When a run counts as one that does not end.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct LimitArgs {
+    /// Number of steps after which a run counts as a hang; 0 for no limit [default: 50 times those
+    /// of the first run if there are several, else 10^10]
+    #[arg(long, value_name = "N", value_parser = number)]
+    pub(crate) max_steps: Option<u64>,
+    /// Number of steps that threads may spin without progress before the run counts as a livelock; 0
+    /// for no limit
+    #[arg(long, value_name = "N", default_value = "10000000", value_parser = number)]
+    pub(crate) max_idle: u64,
+}
+
+/// How threads are scheduled.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PlanArgs {
-    /// Who goes next: random, pct, pos, rr (until blocked), or free (all at once)
+    /// Scheduling policy: random, pct, pos, rr (each thread until it blocks), or free (threads run in
+    /// parallel)
     #[arg(long, value_name = "NAME", default_value = "random")]
-    pub(crate) policy: PolicyName,
-    /// Decides every choice; the same seed gives the same run
+    pub(crate) policy: Order,
+    /// Random seed; the same seed gives the same run
     #[arg(long, value_name = "N", default_value = "0", value_parser = number)]
     pub(crate) seed: u64,
-    /// For pct: how often a priority changes [default: 3]
+    /// For --policy pct: number of priority changes [default: 3]
     #[arg(long, value_name = "N")]
     pub(crate) depth: Option<u32>,
-    /// For pct: how many steps the run is expected to take [default: a guess by the seed]
+    /// For --policy pct: expected number of steps in the run [default: guessed from the seed]
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) expect_steps: Option<u64>,
-    /// For free: delay accesses with this probability, up to so many microseconds
+    /// For --policy free: delay accesses with probability P by up to US microseconds
     #[arg(long, value_name = "P:US")]
     pub(crate) delay: Option<Delay>,
-    /// More steps than this are a livelock; 0 for no limit
-    #[arg(long, value_name = "N", default_value = "10000000000", value_parser = number)]
-    pub(crate) max_steps: u64,
-    /// Let condition variables wake for no reason, as POSIX allows
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    /// Allow spurious wake-ups of condition variables, as POSIX does
     #[arg(long)]
     pub(crate) spurious: bool,
-    /// Let sleeping threads be chosen before their time, as on a machine under load
+    /// Allow threads to run before their sleep is over, as if others were slow
     #[arg(long)]
     pub(crate) early_sleepers: bool,
 }
 
-/// What makes a run pass.
+/// What makes a run pass; by default, exit status 0.
 #[derive(Debug, Args)]
 pub(crate) struct ExpectedArgs {
-    /// A run passes if it exits with this status
+    /// Pass runs that exit with this status
     #[arg(long, value_name = "STATUS")]
     pub(crate) expect_exit: Option<u8>,
-    /// A run passes if it prints what is in this file
+    /// Pass runs whose standard output equals this file
     #[arg(long, value_name = "FILE")]
     pub(crate) expect_stdout: Option<PathBuf>,
-    /// A run passes if this command of the shell succeeds; it finds RADDLE_STATUS and the
-    /// output in the file RADDLE_STDOUT
+    /// Pass runs that this shell command accepts with status 0; $RADDLE_STATUS is the exit status,
+    /// $RADDLE_STDOUT a file with the standard output
     #[arg(long, value_name = "COMMAND")]
     pub(crate) oracle: Option<String>,
 }
@@ -276,30 +295,31 @@ pub(crate) struct ExpectedArgs {
 /// What to run.
 #[derive(Debug, Args)]
 pub(crate) struct TargetArgs {
-    /// Give up a run after so long; 0 for never [default: 60; for hunt and localize 10]
+    /// Time limit of a single run; 0 for none [default: 60; for hunt and localize, 10]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<f64>,
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// The program and its arguments; a .c, .cc, .cpp or .rs file is compiled first
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    /// The program and its arguments, after all options; a .c, .cc, .cpp, .cxx, or .rs file is
+    /// compiled first
+    #[arg(trailing_var_arg = true, value_name = "PROGRAM")]
     pub(crate) command: Vec<OsString>,
 }
 
-/// What a program finds when it starts.
+/// The input and environment of a program.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InputArgs {
-    /// What the program reads as its standard input
+    /// File to use as the program's standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) stdin: Option<PathBuf>,
-    /// Set a variable in the program's environment
+    /// Set an environment variable of the program
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
-    /// Count what a trace holds
+    /// Print the numbers of events, threads, locations, and locks
     Stats {
         /// The trace
         trace: PathBuf,
@@ -307,48 +327,48 @@ pub(crate) enum TraceCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Print what happened, an event a line
+    /// Print the events, one per line
     Show {
         /// The trace
         trace: PathBuf,
-        /// Only events of this thread, by its name or number
+        /// Print only the events of this thread (name or number)
         #[arg(long, value_name = "THREAD")]
         thread: Option<String>,
-        /// The first event
+        /// Number of the first event
         #[arg(long, value_name = "N", default_value = "0", value_parser = number)]
         from: u64,
-        /// How many events
+        /// Number of events to print
         #[arg(long, value_name = "N", value_parser = number)]
         count: Option<u64>,
-        /// Also function entries and exits
+        /// Also print function entries and exits
         #[arg(long)]
         calls: bool,
     },
-    /// Print a trace in a format of other tools
+    /// Convert a trace to the format of another tool
     Export {
         /// The trace
         trace: PathBuf,
-        /// The format: std, the text of the RAPID tools
+        /// Format: std, the text format of the RAPID tools
         #[arg(long, default_value = "std", hide_possible_values = true)]
         format: Format,
-        /// Where it goes, if not to standard output
+        /// Output file [default: standard output]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Make a trace from a format of other tools
+    /// Make a trace from a file of another tool
     Import {
-        /// A text in that format, `-` for standard input
+        /// The file to import, or - for standard input
         text: PathBuf,
-        /// The format: std, the text of the RAPID tools
+        /// Format: std, the text format of the RAPID tools
         #[arg(long, default_value = "std", hide_possible_values = true)]
         format: Format,
-        /// Where the trace goes
+        /// Output file
         #[arg(short, long, value_name = "TRACE")]
         output: PathBuf,
     },
 }
 
-/// A format of other tools.
+/// The trace format of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// The text format of the RAPID tools.
@@ -359,22 +379,22 @@ pub(crate) enum Format {
 pub(crate) struct ReplayArgs {
     /// The clip
     pub(crate) clip: PathBuf,
-    /// How often
+    /// Number of replays
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     pub(crate) times: u64,
-    /// How many at the same time [default: one per processor]
+    /// Number of replays in parallel [default: one per processor]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) jobs: Option<u64>,
-    /// Under gdb
+    /// Replay under gdb
     #[arg(long, conflicts_with_all = ["times", "json"])]
     pub(crate) gdb: bool,
-    /// Even if the program is not the build that the clip was made with
+    /// Replay even if the program was rebuilt after the clip was made
     #[arg(long)]
     pub(crate) any_build: bool,
-    /// Use this program in the place of the clip's own
+    /// Program to run instead of the one the clip names
     #[arg(long, value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
-    /// Give up a run after so long; 0 for never [default: as the clip says]
+    /// Time limit of a single run; 0 for none [default: the clip's]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<f64>,
     /// Print one JSON object
@@ -386,10 +406,10 @@ pub(crate) struct ReplayArgs {
 pub(crate) struct PredictArgs {
     /// The trace
     pub(crate) trace: PathBuf,
-    /// Patterns to look for beside those that raddle knows
+    /// File with patterns to look for in addition to the built-in ones
     #[arg(long, value_name = "FILE")]
     pub(crate) patterns: Option<PathBuf>,
-    /// How many anomalies to show, the most promising first [default: 50, with --json all]
+    /// Number of anomalies to show, most promising first [default: 50; with --json, all]
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) count: Option<u64>,
     /// Print one JSON object
@@ -401,7 +421,7 @@ pub(crate) struct PredictArgs {
 pub(crate) struct MinimizeArgs {
     /// The clip
     pub(crate) clip: PathBuf,
-    /// Where the smaller clip goes [default: in the place of the clip]
+    /// Output file [default: overwrite the clip]
     #[arg(short, long, value_name = "CLIP")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
@@ -415,79 +435,149 @@ pub(crate) struct IsolateArgs {
     pub(crate) clip: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) talk: TalkArgs,
-    /// Give up an execution after so long; 0 for never [default: as the clip says, or 60]
+    /// Time limit of a single run; 0 for none [default: the clip's, or 60]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<f64>,
     #[command(flatten)]
     pub(crate) input: InputArgs,
     #[command(flatten)]
     pub(crate) expected: ExpectedArgs,
-    /// In the place of a clip: a program that fails whenever it is run, with its arguments; it
-    /// need not be built for raddle if it has one thread
+    /// Instead of a clip: a program that fails in every run, with its arguments; a program with one
+    /// thread need not be built for raddle
     #[arg(last = true, value_name = "PROGRAM")]
     pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CompilerArgs {
-    /// What the compiler is called with
+    /// Arguments for the compiler
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
     pub(crate) arguments: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// A program to look at
+    /// A program to check
     pub(crate) program: Option<PathBuf>,
 }
 
-/// What was typed, or what is wrong with it in one sentence. Does not return if the user
-/// asked for help.
+/// Parses the command line. Prints help and exits if the user asked for it.
 pub(crate) fn parse() -> Result<Raddle, anyhow::Error> {
-    Raddle::try_parse().map_err(|error| {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    Raddle::try_parse_from(&words).map_err(|error| {
         if !error.use_stderr() {
             error.exit();
         }
-        let text = error.to_string();
-        let first: Vec<_> =
-            text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-        let sentence = first.join(" ");
-        let sentence = sentence.strip_prefix("error: ").unwrap_or(&sentence);
-        anyhow::anyhow!("{sentence}; see raddle --help")
+        anyhow::anyhow!("{}; see {} --help", complaint(&error, &words), command_of(&words))
     })
 }
 
+/// What is wrong with the command line, in one sentence.
+fn complaint(error: &clap::Error, words: &[OsString]) -> String {
+    if let (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+        && argument.starts_with('-')
+    {
+        // A negative number is a value, and no option takes one.
+        let option = words.iter().zip(words.iter().skip(1)).find(|(_, word)| **word == **argument);
+        return match option {
+            Some((option, _)) if argument.parse::<f64>().is_ok() => {
+                format!("invalid value {argument} for {}", option.display())
+            }
+            _ => format!("unknown option {argument}"),
+        };
+    }
+    // The rest is advice and usage.
+    let text = error.to_string();
+    let first: Vec<_> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let sentence = first.join(" ");
+    sentence.strip_prefix("error: ").unwrap_or(&sentence).to_owned()
+}
+
+/// The command that was typed, as far as it is known: `raddle`, `raddle hunt`, `raddle trace show`.
+fn command_of(words: &[OsString]) -> String {
+    let mut command = Raddle::command();
+    let mut name = command.get_name().to_owned();
+    for word in words.iter().skip(1) {
+        let Some(next) = command.find_subcommand(word).cloned() else { break };
+        command = next;
+        name = format!("{name} {}", command.get_name());
+    }
+    name
+}
+
 fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("a whole number from 0 to {} is needed", u64::MAX))
+    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
 }
 
 fn positive(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(n) if n > 0 => Ok(n),
-        _ => Err("a whole number from 1 on is needed".into()),
+        _ => Err("expected a whole number of at least 1".into()),
     }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(seconds),
-        _ => Err("a number of seconds is needed".into()),
+        _ => Err("expected a number of seconds".into()),
     }
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("a variable is NAME=VALUE".into()),
+        _ => Err("expected NAME=VALUE".into()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
-        super::Raddle::command().debug_assert();
+        Raddle::command().debug_assert();
+    }
+
+    fn command(line: &str) -> Vec<OsString> {
+        match Raddle::try_parse_from(line.split_whitespace()).expect(line).command {
+            Command::Hunt(args) => args.target.command,
+            Command::Run(args) => args.execution.target.command,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_program_keeps_its_own_options() {
+        assert_eq!(
+            command("raddle hunt --seed 3 ./program -v --seed 4"),
+            ["./program", "-v", "--seed", "4"]
+        );
+        assert_eq!(command("raddle run -- ./program -- x"), ["./program", "--", "x"]);
+        assert_eq!(command("raddle hunt -- -weird --html"), ["-weird", "--html"]);
+    }
+
+    #[test]
+    fn an_option_that_does_not_exist_is_named() {
+        for command in ["hunt", "run", "record -o trace", "localize", "isolate", "replay"] {
+            let line = format!("raddle {command} --html x ./program");
+            let error = Raddle::try_parse_from(line.split_whitespace()).expect_err(&line);
+            assert_eq!(complaint(&error, &[]), "unknown option --html");
+        }
+        let error = Raddle::try_parse_from(["raddle", "doctor", "a", "b"]).expect_err("too many");
+        assert_eq!(complaint(&error, &[]), "unexpected argument 'b' found");
+        let words = ["raddle", "run", "--seed", "-1", "./program"].map(OsString::from);
+        let error = Raddle::try_parse_from(&words).expect_err("a negative number");
+        assert_eq!(complaint(&error, &words), "invalid value -1 for --seed");
+    }
+
+    #[test]
+    fn errors_point_to_the_help_of_their_command() {
+        let of = |line: &str| command_of(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(of("raddle"), "raddle");
+        assert_eq!(of("raddle --html"), "raddle");
+        assert_eq!(of("raddle hunt --html run"), "raddle hunt");
+        assert_eq!(of("raddle trace show --html"), "raddle trace show");
     }
 }

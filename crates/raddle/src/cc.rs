@@ -9,12 +9,12 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, anyhow};
+use raddle_code::program::Soname;
 use raddle_trial::compile::{CLANG_FLAGS, GCC_FLAGS};
-use raddle_trial::unpack::Soname;
 
 use crate::args::CompilerArgs;
 use crate::exit::Exit;
-use crate::runtime;
+use crate::runtime::RUNTIME;
 
 /// Which language the compiler is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) fn cc(driver: Driver, args: CompilerArgs) -> Result<Exit> {
     };
     let compiler = std::env::var_os(variable).unwrap_or_else(|| fallback.into());
     let missing = || {
-        format!("cannot start the compiler {}; name another one in {variable}", compiler.display())
+        format!("cannot start compiler {}; set {variable} to another compiler", compiler.display())
     };
     let version = Command::new(&compiler)
         .arg("--version")
@@ -44,7 +44,7 @@ pub(crate) fn cc(driver: Driver, args: CompilerArgs) -> Result<Exit> {
     command.arg("-g").args(if is_clang { &CLANG_FLAGS[..] } else { &GCC_FLAGS });
     command.args(&args.arguments);
     if is_clang && links(&args.arguments) {
-        command.arg(runtime::file(Soname::default())?);
+        command.arg(RUNTIME.file(Soname::default())?);
     }
     Err(anyhow!(command.exec()).context(missing()))
 }

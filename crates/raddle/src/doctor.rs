@@ -6,13 +6,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::Result;
-use raddle_trial::binary;
+use raddle_code::program::{self, Soname};
 use raddle_trial::shm::Block;
-use raddle_trial::unpack::Soname;
 
 use crate::args::DoctorArgs;
 use crate::exit::Exit;
-use crate::runtime;
+use crate::runtime::RUNTIME;
 
 /// What was found about one thing.
 struct Finding {
@@ -53,7 +52,7 @@ fn addresses() -> Finding {
         Err(error) => (
             State::Lacking,
             format!(
-                "cannot be turned off ({error}), so programs that depend on addresses may run differently each time; in a container allow the system call personality"
+                "cannot be turned off ({error}), so programs that depend on addresses may run differently each time; in a container, allow the system call personality"
             ),
         ),
     };
@@ -72,7 +71,7 @@ fn control_block() -> Finding {
 
 fn library() -> Finding {
     let loaded =
-        runtime::file(Soname::default()).map_err(|error| error.to_string()).and_then(|path| {
+        RUNTIME.file(Soname::default()).map_err(|error| error.to_string()).and_then(|path| {
             let output = Command::new("/bin/true")
                 .env("LD_PRELOAD", &path)
                 .output()
@@ -101,7 +100,7 @@ struct Tool {
 const TOOLS: [Tool; 5] = [
     Tool { name: "gcc", use_for: "compiling .c files" },
     Tool { name: "g++", use_for: "compiling .cc and .cpp files" },
-    Tool { name: "clang", use_for: "nothing but your own wish to use it" },
+    Tool { name: "clang", use_for: "raddle cc with clang" },
     Tool { name: "rustc", use_for: "compiling .rs files" },
     Tool { name: "gdb", use_for: "replay --gdb" },
 ];
@@ -121,13 +120,13 @@ impl Tool {
 }
 
 fn program(name: &Path) -> Finding {
-    let result = binary::check(name);
+    let result = program::check(name);
     let words = match &result {
         Ok(program) if program.is_script => {
-            "a script; the instrumented program that it starts will be the target".to_owned()
+            "a script; raddle controls the instrumented program that it starts".to_owned()
         }
         Ok(program) if program.build_id.is_empty() => {
-            "instrumented; without a build-id, so a clip cannot tell whether it was built anew"
+            "instrumented; it has no build-id, so raddle cannot tell whether it was rebuilt after a clip was made; link it with -Wl,--build-id"
                 .to_owned()
         }
         Ok(program) => format!("instrumented, build-id {}", program.build_id),

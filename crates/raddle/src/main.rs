@@ -1,25 +1,24 @@
-//! raddle: finds the thread order that breaks a program, replays it, and says what is to blame.
+//! raddle: finds the thread order that breaks a program, replays it, and explains the failure.
 
+mod exit;
 mod args;
-mod target;
+mod say;
 mod runtime;
+mod target;
+mod context;
+mod progress;
+mod clip;
+mod run;
+mod record;
+mod replay;
+mod isolate;
 mod hunt;
 mod predict;
 mod localize;
 mod minimize;
-mod isolate;
-mod run;
-mod verify;
-mod record;
 mod trace;
-mod clip;
-mod replay;
 mod cc;
 mod doctor;
-mod explain;
-mod say;
-mod shell;
-mod exit;
 
 use std::process::ExitCode;
 
@@ -56,7 +55,7 @@ fn dispatch(command: Command) -> Result<Exit> {
     }
 }
 
-/// An error with its causes. Many already tell their cause, or the file that they are about.
+/// An error with its causes. Many messages already include their cause or the file in question.
 fn sentence(error: &anyhow::Error) -> String {
     let mut told: Vec<String> = Vec::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -68,7 +67,7 @@ fn sentence(error: &anyhow::Error) -> String {
     told.join(": ")
 }
 
-/// Whether whoever read our output has enough of it.
+/// Whether the reader of our output closed the pipe.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<std::io::Error>()

@@ -2,56 +2,71 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use raddle_trace::clip::Clip;
-use raddle_trial::verdict::Verdict;
-use raddle_trial::{Delivery, Plan};
+use anyhow::{Result, bail};
+use raddle_lab::budget::Limits;
+use raddle_lab::executor::{Executor, Subject};
+use raddle_lab::minimize::minimize as fewest;
+use raddle_lab::progress::Progress;
+use raddle_lab::signature::Signature;
+use raddle_report::render::shell;
+use raddle_trial::Delivery;
+use raddle_trial::clip as clips;
 
 use crate::args::MinimizeArgs;
+use crate::context::Context;
 use crate::exit::Exit;
-use crate::hunt::failure::Signature;
-use crate::hunt::minimize::minimize as fewest;
-use crate::hunt::team::Team;
-use crate::{clip, replay, shell, target};
+use crate::progress::Line;
+use crate::{clip, replay, run, target};
 
 pub(crate) fn minimize(args: &MinimizeArgs) -> Result<Exit> {
-    let mut kept = Clip::read(&args.clip).with_context(|| args.clip.display().to_string())?;
-    let (launch, program) = replay::launch(&kept, None, None)?;
-    if !kept.build_id.is_empty() && program.build_id != kept.build_id {
-        bail!(
-            "{} is another build than the one that {} was made with; rebuild that one, or make the clip anew",
-            program.path.display(),
-            args.clip.display(),
-        );
-    }
-    let plan = replay::plan(&kept, true);
-    let expected = replay::expected(&kept, &launch)?;
+    let mut kept = clip::read(&args.clip)?;
+    let restored = replay::restore_same(&args.clip, &kept, None)?;
+    let context = Context::new(restored.launch.files.clone());
+    let plan = clips::plan(&kept, true);
+    let expected = replay::expected(&kept, &restored.launch)?;
     target::prepare()?;
-    let time = Duration::from_secs_f64(args.budget.time.min(1e9));
-    let team = Team::new(launch, expected, args.budget.jobs, args.budget.runs as usize, time);
-    let judged = team.execute(&plan, Delivery::Schedule)?;
-    let Verdict::Fail(failure) = &judged.verdict else {
+    let line = Line::new(false);
+    let show = |progress: Progress<'_>| line.show(&progress);
+    let subject = Subject {
+        launch: restored.launch,
+        expected,
+        jobs: args.budget.jobs.map(|jobs| jobs as usize),
+        is_own: context.is_own.clone(),
+        files: context.files.clone(),
+    };
+    let limits = Limits {
+        runs_max: args.budget.runs as usize,
+        time_max: Duration::from_secs_f64(args.budget.time.min(1e9)),
+    };
+    let executor = Executor::new(subject, limits, &show);
+    let Some(trial) = executor.alone(1).run(&plan, Delivery::Schedule)? else {
+        bail!("no time left to execute {}; raise --time", args.clip.display());
+    };
+    if executor.budget.is_interrupted() {
+        return Ok(run::interrupted());
+    }
+    let Some(failure) = trial.failure() else {
         bail!(
-            "{} does not fail (any more), so there is nothing to minimize; see raddle replay {}",
+            "{} does not fail, so there is nothing to minimize; see raddle replay {}",
             args.clip.display(),
             shell::word(&args.clip)
         );
     };
-    let signature = Signature::of(&judged.execution, failure);
+    let signature = Signature::of(&trial.execution, failure, &*executor.subject.is_own);
     let before = kept.schedule.n_runs().saturating_sub(1);
-    let best = fewest(&team, &Plan { ..plan.clone() }, &judged, &signature)?;
+    let best = fewest(&executor, &plan, &trial, &signature, usize::MAX)?;
     let output = args.output.as_ref().unwrap_or(&args.clip);
     if let Some(best) = best
         && let Some(schedule) = best.execution.schedule.clone()
     {
-        kept.modules = clip::modules(&best.execution.run, &schedule);
+        kept.modules = clips::modules(&best.execution.run, &schedule);
         kept.schedule = schedule;
     }
     kept.write(output)?;
     eprintln!(
-        "raddle: {before} context switches before, {} now, after {} runs",
+        "raddle: reduced from {before} to {} context switches in {} runs",
         kept.schedule.n_runs().saturating_sub(1),
-        team.n_runs()
+        executor.budget.n_runs()
     );
     println!("show it again: raddle replay {}", shell::word(output));
     Ok(Exit::Clean)

@@ -1,72 +1,37 @@
 //! `raddle predict`: what a trace implies, without executing anything.
 
-use std::io::{self, Write as _};
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use raddle_analysis::predict::predict as anomalies_of;
+use raddle_analysis::reading;
+use raddle_code::elf::Files;
+use raddle_report::model::Report;
+use raddle_report::render::text::prediction_summary;
+use raddle_report::render::{Form, Options};
 use raddle_trace::file::Trace;
-use serde_json::json;
 
 use crate::args::PredictArgs;
+use crate::context::{self, Context};
 use crate::exit::Exit;
-use crate::hunt::finding::{self, Finding};
-use crate::hunt::{self, tell};
+use crate::hunt;
+
+/// How many are shown by default.
+const SHOWN: u64 = 50;
 
 pub(crate) fn predict(args: &PredictArgs) -> Result<Exit> {
+    let context = Context::new(Files::default());
     let trace = Trace::open(&args.trace).with_context(|| args.trace.display().to_string())?;
     let patterns = hunt::patterns(args.patterns.as_deref())?;
-    let model = hunt::base::model(&trace)?;
+    let model = reading::model(|| trace.events())?;
     let anomalies = anomalies_of(&model, &patterns);
-    let shown = args.count.unwrap_or(if args.json { u64::MAX } else { SHOWN }) as usize;
-    let events: Vec<_> = anomalies
-        .iter()
-        .take(shown)
-        .map(|anomaly| finding::of_anomaly(&model, &anomaly.ways[0]))
-        .collect();
-    let findings: Vec<_> = anomalies
-        .iter()
-        .zip(finding::all_named(&trace, &events))
-        .map(|(anomaly, accesses)| Finding {
-            kind: anomaly.kind.as_str(),
-            pattern: anomaly.pattern.clone(),
-            variable: Finding::variables(&accesses),
-            accesses,
-            verdict: "untested",
-            why: None,
-            forced: None,
-            failure: None,
-            clip: None,
-            n_switches: 0,
-        })
-        .collect();
-    let mut out = io::stdout().lock();
-    if args.json {
-        let anomalies: Vec<_> = findings
-            .iter()
-            .enumerate()
-            .map(|(at, finding)| finding.json(&format!("{}-{}", finding.kind, at + 1)))
-            .collect();
-        let object = json!({
-            "schema": "raddle/predict/1",
-            "events": model.n_events,
-            "anomalies": anomalies,
-        });
-        writeln!(out, "{object}")?;
-    } else {
-        for (at, finding) in findings.iter().enumerate() {
-            writeln!(out, "{}", tell::finding(at + 1, finding))?;
-        }
-    }
-    let more = anomalies.len() - findings.len();
-    let not_shown =
-        if more > 0 { format!(", {more} of them not shown (--count)") } else { String::new() };
-    eprintln!(
-        "raddle: {} anomalies predicted from {} events{not_shown}; whether they happen, only raddle hunt can tell",
-        anomalies.len(),
-        model.n_events
-    );
+    let wanted = args.count.unwrap_or(if args.json { u64::MAX } else { SHOWN });
+    let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+    let prediction = context.names().prediction(&trace, &model, &anomalies, wanted);
+    let summary = prediction_summary(&prediction);
+    let form = if args.json { Form::Json } else { Form::Text };
+    let options = Options { count: usize::MAX, windows: false, directory: Path::new("") };
+    context::print(&Report::Predict(prediction), form, &options)?;
+    eprintln!("raddle: {summary}");
     Ok(if anomalies.is_empty() { Exit::Clean } else { Exit::Found })
 }
-
-/// How many are shown to a person, if nothing else was asked for.
-const SHOWN: u64 = 50;

@@ -3,45 +3,47 @@
 use std::path::Path;
 
 use anyhow::Result;
-use raddle_trace::file::{self, Writer};
-use raddle_trial::{Delivery, execute};
+use raddle_trace::file::{self, Trace, Writer};
+use raddle_trial::Delivery;
 
 use crate::args::RecordArgs;
 use crate::exit::Exit;
-use crate::run::{self, Prepared};
+use crate::run::Prepared;
+
+/// Traces with more records than this are not read to name where a run failed: about three
+/// seconds' worth.
+const N_RECORDS_MAX: u64 = 20_000_000;
 
 pub(crate) fn record(args: RecordArgs) -> Result<Exit> {
     let prepared = Prepared::new(&args.execution)?;
-    let Prepared { launch, plan, expected, .. } = &prepared;
     let mut writer = Writer::create(&args.output)?;
     let delivery = match args.every {
         true => Delivery::EveryRecord(&mut writer),
         false => Delivery::Records(&mut writer),
     };
-    let executed = execute(launch, plan, delivery);
-    let execution = match executed {
+    let execution = match prepared.run(delivery) {
         Ok(execution) if !execution.outcome.end.is_unjudged() => execution,
         // Nothing worth keeping: an older trace of this name stays as it is.
         other => {
             discard(&args.output);
-            let execution = other?;
-            run::relay(&execution)?;
-            return run::tell(&execution, None, None, "");
+            return Ok(prepared.conclude(&prepared.judge(other?)?, None, ""));
         }
     };
     let summary = writer.finish(&execution.run).inspect_err(|_| discard(&args.output))?;
-    run::relay(&execution)?;
+    let trial = prepared.judge(execution)?;
     eprintln!(
         "raddle: {} events in {} bytes: {}",
         summary.events,
         summary.bytes,
         args.output.display()
     );
-    let again = prepared.keep(&execution)?;
-    run::tell(&execution, Some(&args.output), expected.as_ref(), &again)
+    let again = prepared.keep(&trial)?;
+    let trace = trial.failure().and_then(|_| Trace::open(&args.output).ok());
+    let trace = trace.filter(|trace| trace.n_records() <= N_RECORDS_MAX);
+    Ok(prepared.conclude(&trial, trace.as_ref(), &again))
 }
 
-/// Takes away what was written so far.
+/// Removes what was written so far.
 fn discard(output: &Path) {
     // It may be what could not be written.
     let _ = std::fs::remove_file(file::unfinished(output));

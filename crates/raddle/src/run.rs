@@ -1,41 +1,44 @@
 //! `raddle run`: one execution.
 
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::PathBuf;
 
-use anyhow::{Result, bail};
-use raddle_trace::file::Trace;
-use raddle_trial::binary::Program;
-use raddle_trial::verdict::{Expected, Verdict, judge};
-use raddle_trial::{Delivery, End, Execution, Launch, Output, Plan, Status, execute, interrupt};
+use anyhow::Result;
+use raddle_code::program::Program;
+use raddle_lab::difference::{Side, difference};
+use raddle_trace::file::{Trace, Writer};
+use raddle_trial::verdict::{Expected, Verdict};
+use raddle_trial::{
+    Delivery, End, Execution, Launch, Output, Plan, Status, Trial, execute, interrupt,
+};
+use tempfile::TempDir;
 
 use crate::args::{ExecutionArgs, RunArgs};
-use crate::clip::Kept;
+use crate::clip::{self, ClipWriter};
+use crate::context::Context;
 use crate::exit::Exit;
-use crate::explain::explain;
-use crate::{clip, say, target, verify};
+use crate::{say, target};
 
 pub(crate) fn run(args: RunArgs) -> Result<Exit> {
     let prepared = Prepared::new(&args.execution)?;
-    let Prepared { launch, plan, expected, .. } = &prepared;
     if args.verify {
-        return verify::verify(launch.clone(), plan, &prepared.again());
+        return verify(prepared);
     }
     let is_kept = args.execution.clip.is_some();
     let delivery = if is_kept { Delivery::Schedule } else { Delivery::Nothing };
-    let execution = execute(launch, plan, delivery)?;
-    relay(&execution)?;
-    let again = prepared.keep(&execution)?;
-    tell(&execution, None, expected.as_ref(), &again)
+    let trial = prepared.judge(prepared.run(delivery)?)?;
+    let again = prepared.keep(&trial)?;
+    Ok(prepared.conclude(&trial, None, &again))
 }
 
 /// All that one execution needs.
 pub(crate) struct Prepared<'a> {
     args: &'a ExecutionArgs,
     program: Program,
-    pub(crate) launch: Launch,
-    pub(crate) plan: Plan,
-    pub(crate) expected: Option<Expected>,
+    launch: Launch,
+    plan: Plan,
+    expected: Option<Expected>,
+    context: Context,
 }
 
 impl<'a> Prepared<'a> {
@@ -46,32 +49,104 @@ impl<'a> Prepared<'a> {
         target::prepare()?;
         if let Some(path) = &args.clip {
             clip::check(path, &plan)?;
-            target::isolate(&mut launch)?;
+            target::capture(&mut launch)?;
         } else if expected.is_some() {
             launch.stdout = Output::Capture;
         }
-        Ok(Self { args, program, launch, plan, expected })
+        let context = Context::new(launch.files.clone());
+        Ok(Self { args, program, launch, plan, expected, context })
+    }
+
+    /// One execution.
+    pub(crate) fn run(&self, delivery: Delivery<'_>) -> Result<Execution> {
+        Ok(execute(&self.launch, &self.plan, delivery)?)
+    }
+
+    /// Prints what the target printed, then judges: an oracle that cannot be asked hides nothing.
+    pub(crate) fn judge(&self, execution: Execution) -> Result<Trial> {
+        relay(&execution)?;
+        Ok(Trial::judged(execution, &self.expected.clone().unwrap_or_default())?)
     }
 
     fn again(&self) -> String {
         target::again(&self.args.plan, &self.args.target)
     }
 
-    /// Keeps an execution if that is wanted; the command that shows it again.
-    pub(crate) fn keep(&self, execution: &Execution) -> Result<String> {
+    /// Keeps a run if that is wanted; the command that shows it again.
+    pub(crate) fn keep(&self, trial: &Trial) -> Result<String> {
         let Some(path) = &self.args.clip else { return Ok(self.again()) };
-        let kept = Kept {
+        let expected = self.expected.clone().unwrap_or_default();
+        let writer = ClipWriter {
+            files: &self.context.files,
             target: &self.args.target,
-            expected: &self.args.expected,
+            expected_args: &self.args.expected,
             program: &self.program,
             launch: &self.launch,
-            plan: &self.plan,
-            execution,
-            anomaly: None,
+            expected: &expected,
         };
-        let expected = self.expected.clone().unwrap_or_default();
-        Ok(clip::keep(path, &kept, &expected)?.unwrap_or_else(|| self.again()))
+        let is_kept = writer.keep(path, trial, &self.plan, None)?;
+        Ok(if is_kept { clip::command(path) } else { self.again() })
     }
+
+    /// Says how a run ended, and which command shows it again if it failed; exits as the program
+    /// did, or as the verdict says if something was expected of it.
+    pub(crate) fn conclude(&self, trial: &Trial, trace: Option<&Trace>, again: &str) -> Exit {
+        let Trial { execution, verdict } = trial;
+        let names = self.context.names();
+        let text = match (&self.expected, verdict, &execution.outcome.end) {
+            // What was expected is news, not that it exited; and so is what is wrong with a run
+            // that ended well.
+            (Some(_), Verdict::Fail(failure), End::Exit { .. })
+            | (None, Verdict::Fail(failure), End::Exit { status: 0 }) => {
+                format!("{}\n", failure.detail)
+            }
+            (Some(_), Verdict::Pass, _) => String::new(),
+            (_, Verdict::Fail(_), _) => names.ending(execution, trace),
+            (None, Verdict::Pass, _) | (_, Verdict::Unjudged, _) => names.ending(execution, None),
+        };
+        say::news(&text);
+        if let Verdict::Fail(_) = verdict {
+            say::again(again);
+        }
+        match (&self.expected, verdict) {
+            (None, Verdict::Fail(_)) if !execution.outcome.end.is_failure() => Exit::Found,
+            (None, _) | (_, Verdict::Unjudged) => exit(execution),
+            (Some(_), Verdict::Pass) => Exit::Clean,
+            (Some(_), Verdict::Fail(_)) => Exit::Found,
+        }
+    }
+}
+
+/// `raddle run --verify`: the same run twice, compared event by event.
+fn verify(mut prepared: Prepared<'_>) -> Result<Exit> {
+    target::needs_control("--verify", &prepared.plan)?;
+    target::capture(&mut prepared.launch)?;
+    // How it ends is not the question.
+    prepared.expected = None;
+    let directory = TempDir::with_prefix("raddle-verify-")?;
+    let record = |path: PathBuf| -> Result<(Trial, Trace)> {
+        let mut writer = Writer::spool(&path)?;
+        let execution = prepared.run(Delivery::EveryRecord(&mut writer))?;
+        let trace = writer.into_trace(&execution.run)?;
+        Ok((Trial::judged(execution, &Expected::default())?, trace))
+    };
+    let runs = [record(directory.path().join("1"))?, record(directory.path().join("2"))?];
+    relay(&runs[0].0.execution)?;
+    let again = prepared.again();
+    for (trial, _) in &runs {
+        if trial.execution.outcome.end.is_unjudged() {
+            return Ok(prepared.conclude(trial, None, &again));
+        }
+    }
+    let sides = [0, 1].map(|at| Side { execution: &runs[at].0.execution, trace: &runs[at].1 });
+    if let Some(difference) = difference(sides)? {
+        let traces = [&runs[0].1, &runs[1].1];
+        say::news(&prepared.context.names().difference(&difference, traces));
+        return Ok(Exit::Unjudged);
+    }
+    let (trial, trace) = &runs[0];
+    eprintln!("raddle: both runs did the same {} events", trace.stats()?.events);
+    Ok(prepared.conclude(trial, Some(trace), &again))
 }
 
 /// Prints what the target printed, if it was captured.
@@ -91,41 +166,6 @@ pub(crate) fn relay(execution: &Execution) -> Result<()> {
     Ok(())
 }
 
-/// Says how a run ended, and which command shows it again if it failed; exits as the
-/// program did, or as the verdict says if something was expected of it.
-pub(crate) fn tell(
-    execution: &Execution,
-    trace: Option<&Path>,
-    expected: Option<&Expected>,
-    again: &str,
-) -> Result<Exit> {
-    let verdict = judge(execution, expected.unwrap_or(&Expected::default()))?;
-    let text = match (expected, &verdict, &execution.outcome.end) {
-        // What was expected is news, not that it exited.
-        (Some(_), Verdict::Fail(failure), End::Exit { .. }) => format!("{}\n", failure.detail),
-        (Some(_), Verdict::Pass, _) => String::new(),
-        (_, Verdict::Fail(_), _) => explain(execution, open(trace).as_ref()),
-        _ => explain(execution, None),
-    };
-    say::news(&text);
-    if matches!(verdict, Verdict::Fail(_)) {
-        say::again(again);
-    }
-    Ok(match (expected, verdict) {
-        (None, _) | (_, Verdict::Unjudged) => exit(execution),
-        (Some(_), Verdict::Pass) => Exit::Clean,
-        (Some(_), Verdict::Fail(_)) => Exit::Found,
-    })
-}
-
-/// The trace of a run that failed, unless it would take long to read.
-fn open(trace: Option<&Path>) -> Option<Trace> {
-    Trace::open(trace?).ok().filter(|trace| trace.n_records() <= N_RECORDS_MAX)
-}
-
-/// About three seconds' worth.
-const N_RECORDS_MAX: u64 = 20_000_000;
-
 /// Exits as the program did; with 1 where it would not have exited by itself.
 pub(crate) fn exit(execution: &Execution) -> Exit {
     match execution.outcome.end {
@@ -135,16 +175,18 @@ pub(crate) fn exit(execution: &Execution) -> Exit {
         End::Deadlock
         | End::LostWakeup
         | End::Livelock { .. }
-        | End::Hang { .. }
+        | End::Endless { .. }
         | End::UseAfterFree { .. }
         | End::DoubleFree { .. }
         | End::Misuse { .. } => Exit::Found,
-        End::Diverged(_) | End::Internal { .. } | End::Unattached { .. } => Exit::Unjudged,
+        End::TimedOut { .. } | End::Diverged(_) | End::Internal { .. } | End::Unattached { .. } => {
+            Exit::Unjudged
+        }
         End::Interrupted => interrupted(),
     }
 }
 
-/// Exits as one who was told to stop.
+/// Exits as a command does that was interrupted.
 pub(crate) fn interrupted() -> Exit {
     killed(interrupt::take().unwrap_or(SIGINT))
 }
@@ -156,11 +198,3 @@ fn killed(number: i32) -> Exit {
 const SIGINT: i32 = 2;
 /// What a failed assertion ends with.
 const SIGABRT: i32 = 6;
-
-/// Refuses what only works when one thread runs at a time.
-pub(crate) fn needs_control(option: &str, plan: &Plan) -> Result<()> {
-    if plan.policy().is_none() {
-        bail!("{option} needs threads under control; leave out --policy free");
-    }
-    Ok(())
-}

@@ -1,29 +1,31 @@
 //! From what was typed to what is run.
 
-use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use raddle_trial::binary::{self, Program};
-use raddle_trial::plan::PolicyName;
-use raddle_trial::unpack::Soname;
+use raddle_code::elf::Files;
+use raddle_code::program::Program;
+use raddle_report::render::shell;
+use raddle_trial::plan::Delay;
 use raddle_trial::verdict::Expected;
-use raddle_trial::{Input, Launch, Order, Output, Plan, compile};
+use raddle_trial::{Input, Launch, Order, Output, Plan, target};
 
-use crate::args::{ExpectedArgs, InputArgs, PlanArgs, TargetArgs};
-use crate::{runtime, shell};
+use crate::args::{ExpectedArgs, InputArgs, LimitArgs, PlanArgs, TargetArgs};
+use crate::runtime::RUNTIME;
 
 /// The target that was typed, compiled if need be, and found fit.
 pub(crate) fn launch(args: &TargetArgs) -> Result<(Launch, Program)> {
     let Some(name) = args.command.first() else {
-        bail!("no program to run; name it after `--`, as in: raddle run -- ./program argument");
+        bail!(
+            "no program to run; name it after the options, as in: raddle run -- ./program argument"
+        );
     };
-    let program = program(Path::new(name), None)?;
+    let program = target::program(Path::new(name), None, RUNTIME)?;
     let mut launch = plain(args, program.path.clone())?;
-    launch.arguments[0] = name_of(&program, Path::new(name));
-    launch.runtime = runtime::file(program.soname)?;
+    launch.arguments[0] = target::name_of(&program, Path::new(name));
+    launch.runtime = RUNTIME.file(program.soname)?;
     Ok((launch, program))
 }
 
@@ -43,38 +45,13 @@ pub(crate) fn plain(args: &TargetArgs, program: PathBuf) -> Result<Launch> {
         stderr: Output::Inherit,
         timeout: timeout(args.timeout.unwrap_or(TIMEOUT)),
         runtime: PathBuf::new(),
+        files: Files::default(),
     })
 }
 
 /// A file that was typed.
 fn read(path: &PathBuf) -> Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
-}
-
-/// The program that a name means; a source file is compiled, in `directory` if not here.
-pub(crate) fn program(name: &Path, directory: Option<&Path>) -> Result<Program> {
-    let path = match directory {
-        Some(directory) if name.as_os_str().as_encoded_bytes().contains(&b'/') => {
-            directory.join(name)
-        }
-        _ => name.to_owned(),
-    };
-    match compile::language(&path) {
-        Some(language) if path.is_file() => {
-            let runtime = runtime::file(Soname::default())?;
-            let program = compile::compile(name, language, &runtime, directory)?;
-            Ok(binary::check(&program)?)
-        }
-        _ => Ok(binary::check(&path)?),
-    }
-}
-
-/// What the program is told that it is called: as it was typed, or after its source file.
-pub(crate) fn name_of(program: &Program, typed: &Path) -> OsString {
-    match compile::language(typed) {
-        Some(_) => program.path.file_name().unwrap_or_default().to_owned(),
-        None => typed.as_os_str().to_owned(),
-    }
 }
 
 /// What a run is given in seconds, if nothing else was typed.
@@ -87,7 +64,7 @@ pub(crate) fn timeout(seconds: f64) -> Option<Duration> {
 
 /// Makes two runs alike: input from memory, output into memory. What raddle reads itself
 /// could be read only once, and programs buffer differently for a terminal.
-pub(crate) fn isolate(launch: &mut Launch) -> Result<()> {
+pub(crate) fn capture(launch: &mut Launch) -> Result<()> {
     launch.stdout = Output::Capture;
     launch.stderr = Output::Capture;
     if launch.stdin == Input::Inherit {
@@ -95,7 +72,7 @@ pub(crate) fn isolate(launch: &mut Launch) -> Result<()> {
             true => Input::Null,
             false => {
                 let mut bytes = Vec::new();
-                io::stdin().read_to_end(&mut bytes).context("cannot read the standard input")?;
+                io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
                 Input::Bytes(bytes)
             }
         };
@@ -103,51 +80,75 @@ pub(crate) fn isolate(launch: &mut Launch) -> Result<()> {
     Ok(())
 }
 
-/// For many runs: a backtrace takes a Rust program longer than all that it does before.
-pub(crate) fn without_backtraces(args: &mut TargetArgs) {
+/// For many runs: a backtrace takes a Rust program longer than all that it does before. It is part
+/// of what was typed, so that clips have it too.
+pub(crate) fn without_backtraces(args: &mut TargetArgs, launch: &mut Launch, program: &Program) {
     const BACKTRACE: &str = "RUST_BACKTRACE";
-    if !args.input.env.iter().any(|(name, _)| name == BACKTRACE) {
+    if program.has_rust && !args.input.env.iter().any(|(name, _)| name == BACKTRACE) {
         args.input.env.push((BACKTRACE.into(), "0".into()));
+        launch.environment.push((BACKTRACE.into(), Some("0".into())));
     }
+}
+
+/// Makes the directory that output goes to.
+pub(crate) fn output_directory(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path)
+        .with_context(|| format!("cannot create directory {}", path.display()))
+}
+
+/// Refuses what only works when one thread runs at a time.
+pub(crate) fn needs_control(option: &str, plan: &Plan) -> Result<()> {
+    if plan.policy().is_none() {
+        bail!("{option} does not work with --policy free; use another policy");
+    }
+    Ok(())
 }
 
 /// The plan that was typed.
 pub(crate) fn plan(args: &PlanArgs) -> Result<Plan> {
-    if args.delay.is_some() && args.policy != PolicyName::Free {
-        bail!("--delay is for threads that run freely; add --policy free");
+    let mut order = args.policy.clone();
+    if let Some(typed) = args.depth {
+        let Order::Pct { depth, .. } = &mut order else { bail!("--depth needs --policy pct") };
+        *depth = typed;
     }
-    let pct_only =
-        [("--depth", args.depth.is_some()), ("--expect-steps", args.expect_steps.is_some())];
-    if let Some((option, _)) = pct_only.iter().find(|(_, given)| *given)
-        && args.policy != PolicyName::Pct
-    {
-        bail!("{option} is for the policy pct; add --policy pct");
+    if let Some(typed) = args.expect_steps {
+        let Order::Pct { n_steps, .. } = &mut order else {
+            bail!("--expect-steps needs --policy pct")
+        };
+        *n_steps = typed;
     }
-    let order = match args.policy {
-        PolicyName::Random => Order::Random,
-        PolicyName::Pct => Order::Pct {
-            depth: args.depth.unwrap_or(DEPTH),
-            n_steps: args.expect_steps.unwrap_or(EXPECT_STEPS),
-        },
-        PolicyName::Pos => Order::Pos,
-        PolicyName::Rr => Order::Rr,
-        PolicyName::Free => Order::Free { delay: args.delay },
-        PolicyName::Follow => bail!("to follow a schedule, replay a clip: raddle replay CLIP"),
-    };
+    delayed(&mut order, args.delay)?;
     Ok(Plan {
         order,
         seed: args.seed,
-        n_steps_max: (args.max_steps > 0).then_some(args.max_steps),
         spurious: args.spurious,
         early_sleepers: args.early_sleepers,
-        cpu: None,
+        ..limited(args.limits, STEPS_MAX)
     })
 }
 
-/// Most known bugs need no more than three changes of priority (Burckhardt et al., ASPLOS 2010).
-const DEPTH: u32 = 3;
-/// A small program's.
-const EXPECT_STEPS: u64 = 0;
+/// Minutes of steps: a program without end comes to its time-out first.
+const STEPS_MAX: u64 = 10_000_000_000;
+
+/// A plan with the limits that were typed, or with this default.
+pub(crate) fn limited(args: LimitArgs, n_steps_max: u64) -> Plan {
+    let limit = |n: u64| (n > 0).then_some(n);
+    Plan {
+        n_steps_max: limit(args.max_steps.unwrap_or(n_steps_max)),
+        n_idle_max: limit(args.max_idle),
+        ..Plan::default()
+    }
+}
+
+/// Adds the delays that were typed.
+pub(crate) fn delayed(order: &mut Order, typed: Option<Delay>) -> Result<()> {
+    match (order, typed) {
+        (Order::Free { delay }, Some(_)) => *delay = typed,
+        (_, Some(_)) => bail!("--delay needs --policy free"),
+        (_, None) => {}
+    }
+    Ok(())
+}
 
 /// What was typed about what makes a run pass; none if nothing was.
 pub(crate) fn expected(args: &ExpectedArgs) -> Result<Option<Expected>> {
@@ -163,7 +164,7 @@ pub(crate) fn expected(args: &ExpectedArgs) -> Result<Option<Expected>> {
 pub(crate) fn again(plan: &PlanArgs, target: &TargetArgs) -> String {
     let mut words = vec!["raddle run".to_owned()];
     let mut option = |name: &str, value: String| words.push(format!("--{name} {value}"));
-    option("policy", plan.policy.as_str().to_owned());
+    option("policy", plan.policy.name().to_owned());
     option("seed", plan.seed.to_string());
     if let Some(depth) = plan.depth {
         option("depth", depth.to_string());
@@ -194,7 +195,7 @@ pub(crate) fn again(plan: &PlanArgs, target: &TargetArgs) -> String {
 pub(crate) fn prepare() -> Result<()> {
     if let Err(error) = raddle_trial::fix_addresses() {
         eprintln!(
-            "raddle: address randomization cannot be turned off here ({error}); a program that depends on addresses may run differently each time"
+            "raddle: cannot turn off address randomization ({error}); a program that depends on addresses may run differently each time; see raddle doctor"
         );
     }
     Ok(raddle_trial::interrupt::install()?)

@@ -5,15 +5,18 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use raddle_report::events;
-use raddle_report::symbols::name::Namer;
+use raddle_code::elf::Files;
+use raddle_report::model::Report;
+use raddle_report::render::{Form, Options};
+use raddle_symbols::events;
+use raddle_symbols::name::Namer;
 use raddle_trace::event::Op;
-use raddle_trace::file::{Stats, Trace, Writer};
+use raddle_trace::file::{Trace, Writer};
 use raddle_trace::id::ThreadId;
 use raddle_trace::std_text;
-use serde_json::json;
 
 use crate::args::{Format, TraceCommand};
+use crate::context::{self, Context};
 use crate::exit::Exit;
 
 pub(crate) fn trace(command: TraceCommand) -> Result<Exit> {
@@ -35,7 +38,7 @@ fn open(path: &Path) -> Result<Trace> {
     let trace = Trace::open(path).with_context(|| path.display().to_string())?;
     if !trace.complete() {
         eprintln!(
-            "raddle: {} is unfinished: it holds what happened before the recording was stopped",
+            "raddle: {} is unfinished; it ends where the recording was stopped",
             path.display()
         );
     }
@@ -43,37 +46,9 @@ fn open(path: &Path) -> Result<Trace> {
 }
 
 fn stats(trace: &Trace, json: bool) -> Result<Exit> {
-    let stats = trace.stats()?;
-    let mut out = io::stdout().lock();
-    if json {
-        let Stats { events, repeats, threads, locations, locks, bytes, complete, kinds: _ } = stats;
-        let object = json!({
-            "schema": "raddle/stats/1",
-            "events": events,
-            "repeats": repeats,
-            "threads": threads,
-            "locations": locations,
-            "locks": locks,
-            "bytes": bytes,
-            "complete": complete,
-        });
-        writeln!(out, "{object}")?;
-        return Ok(Exit::Clean);
-    }
-    let per_event = stats.bytes as f64 / stats.events.max(1) as f64;
-    let run = trace.run();
-    writeln!(out, "command    {}", run.command.join(" "))?;
-    writeln!(out, "ending     {}", run.ending.as_deref().unwrap_or("not known"))?;
-    writeln!(out, "events     {}", stats.events)?;
-    writeln!(out, "repeats    {} of them, counted only", stats.repeats)?;
-    writeln!(out, "threads    {}", stats.threads)?;
-    writeln!(out, "locations  {}", stats.locations)?;
-    writeln!(out, "locks      {}", stats.locks)?;
-    writeln!(out, "bytes      {} ({per_event:.2} per event)", stats.bytes)?;
-    writeln!(out, "complete   {}", if stats.complete { "yes" } else { "no" })?;
-    for (kind, n) in &stats.kinds {
-        writeln!(out, "  {n:>12}  {kind:?}")?;
-    }
+    let report = Report::Stats(raddle_report::name::stats(trace, &trace.stats()?));
+    let options = Options { count: 0, windows: false, directory: Path::new("") };
+    context::print(&report, if json { Form::Json } else { Form::Text }, &options)?;
     Ok(Exit::Clean)
 }
 
@@ -86,7 +61,7 @@ struct Wanted {
 }
 
 fn show(trace: &Trace, wanted: &Wanted) -> Result<Exit> {
-    let mut namer = Namer::new(trace.run());
+    let mut namer = Namer::new(trace.run(), &Context::new(Files::default()).cache);
     let mut out = BufWriter::new(io::stdout().lock());
     let mut n_shown = 0;
     for (seq, event) in (0..).zip(trace.events()) {
@@ -122,7 +97,7 @@ fn thread_named(trace: &Trace, name: &str) -> Result<ThreadId> {
         Ok(number) if threads.iter().any(|thread| thread.id.0 == number) => Ok(ThreadId(number)),
         _ => {
             let names: Vec<_> = threads.iter().map(|thread| thread.name.as_str()).collect();
-            bail!("the trace has no thread {name}; it has {}", names.join(", "))
+            bail!("no thread {name} in the trace; its threads are {}", names.join(", "))
         }
     }
 }

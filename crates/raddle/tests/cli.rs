@@ -1,93 +1,16 @@
 //! The commands, as their users see them: what they print where, and how they exit.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
-/// A directory with one compiled program in it, to call raddle from.
-struct Place {
-    directory: TempDir,
-}
-
-impl Place {
-    fn new(source: &str) -> Self {
-        let place = Self { directory: TempDir::new().expect("a directory") };
-        fs::write(place.path("program.c"), source).expect("a file");
-        let status = Command::new("gcc")
-            .args(["-g", "-O1", "-fsanitize=thread", "-pthread", "-o", "program", "program.c"])
-            .current_dir(place.directory.path())
-            .status()
-            .expect("gcc");
-        assert!(status.success());
-        place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn raddle(&self, line: &str) -> Ran {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
-        command.args(line.split_whitespace()).current_dir(self.directory.path());
-        Ran::from(command.output().expect("raddle"))
-    }
-}
-
-/// What a command has done.
-#[derive(Debug)]
-struct Ran {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-impl From<Output> for Ran {
-    fn from(output: Output) -> Self {
-        Self {
-            code: output.status.code(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
-    }
-}
-
-impl Ran {
-    #[track_caller]
-    fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "{self:?}");
-        self
-    }
-
-    #[track_caller]
-    fn prints(self, text: &str) -> Self {
-        assert_eq!(self.stdout, text, "{self:?}");
-        self
-    }
-
-    #[track_caller]
-    fn says(self, words: &str) -> Self {
-        assert!(self.stderr.contains(words), "«{words}» is not in: {self:?}");
-        self
-    }
-
-    #[track_caller]
-    fn says_nothing(self) -> Self {
-        assert_eq!(self.stderr, "");
-        self
-    }
-
-    #[track_caller]
-    fn json(self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-}
+use raddle_corpus::{Place, tool};
+use raddle_trial::Order;
 
 /// A program that does `body` in `main`; `other` may be the body of a second thread.
 fn program(other: &str, body: &str) -> Place {
-    Place::new(&format!(
+    let place = Place::new();
+    let source = format!(
         "
         #define _GNU_SOURCE
         #include <assert.h>
@@ -109,7 +32,11 @@ fn program(other: &str, body: &str) -> Place {
             pthread_join(thread, 0);
             return 0;
         }}"
-    ))
+    );
+    place.file("program.c", source);
+    let flags = ["-g", "-O1", "-fsanitize=thread", "-pthread"];
+    place.compile("gcc", &flags, "program.c", "program");
+    place
 }
 
 /// A seed under which the program ends as wanted.
@@ -124,6 +51,19 @@ fn a_run_exits_as_the_program_does() {
     let place = program("", r#"puts("hello"); if (argc > 1) exit(atoi(argv[1]));"#);
     place.raddle("run -- ./program").exits(0).prints("hello\n").says_nothing();
     place.raddle("run ./program 7").exits(7).prints("hello\n").says("exited with status 7");
+}
+
+#[test]
+fn an_unknown_option_is_not_a_program() {
+    let place = Place::new();
+    for command in ["hunt", "run", "localize", "isolate", "record -o trace", "replay", "doctor"] {
+        let name = command.split(' ').next().expect("a name");
+        place
+            .raddle(&format!("{command} --html x ./program"))
+            .exits(2)
+            .says(&format!("raddle: unknown option --html; see raddle {name} --help"));
+    }
+    place.raddle("hunt -- -weird").exits(2).says("program -weird not found in PATH");
 }
 
 #[test]
@@ -174,25 +114,56 @@ fn a_lost_wake_up_is_named() {
 }
 
 #[test]
-fn a_hang_ends_in_time_and_says_where() {
+fn a_run_that_takes_too_long_is_not_judged_and_says_where_it_was() {
     let place = program("", "for (;;) shared++;");
     let start = Instant::now();
-    let ran = place.raddle("run --timeout 1 --max-steps 0 -- ./program").exits(1);
+    let ran = place.raddle("run --timeout 1 --max-steps 0 -- ./program").exits(125);
     assert!(start.elapsed() < Duration::from_secs(20));
-    ran.says("hang: not done after 1 seconds").says("main is running (program.c:");
+    ran.says("not judged: the program did not end within 1 second (--timeout")
+        .says("main is running (program.c:");
 }
 
 #[test]
-fn a_livelock_is_told_by_its_steps() {
+fn a_thread_that_runs_free_is_held_by_nobody() {
+    let place =
+        program("for (;;) shared++;", "pthread_create(&thread, 0, other, 0); for (;;) shared++;");
+    let ran = place.raddle("run --policy free --timeout 1 -- ./program").exits(125);
+    let ran = ran.says("main is running").says("main/1 is running").says("main/2 is running");
+    assert!(!ran.stderr.contains("held by"), "{ran:?}");
+}
+
+#[test]
+fn a_misuse_is_told() {
+    let place = program("", "pthread_mutex_unlock(&first);");
+    let ran = place.raddle("run -- ./program").exits(1);
+    ran.says("misuse: main unlocks a mutex that no thread holds (program.c:").says("it is first");
+    let place = program("", "pthread_cond_wait(&changed, &first);");
+    let ran = place.raddle("run -- ./program").exits(1);
+    ran.says("main waits on a condition variable with a mutex that no thread holds (program.c:");
+}
+
+#[test]
+fn a_run_without_end_is_told_by_its_steps() {
     let place = program("", "for (;;) shared++;");
-    place.raddle("run --max-steps 100000 -- ./program").exits(1).says("livelock: after 1");
+    let ran = place.raddle("run --max-steps 100000 -- ./program").exits(1);
+    // Half of them again by each of two fair quanta.
+    ran.says("hang: after 2").says("(--max-steps allows more)");
+}
+
+#[test]
+fn a_livelock_is_told_by_what_it_spins_on() {
+    let place = program("", "while (__atomic_load_n(&shared, __ATOMIC_RELAXED) < 9);");
+    let ran = place.raddle("run --max-idle 100000 -- ./program").exits(1);
+    ran.says("livelock: after ")
+        .says("main is running (program.c:")
+        .says("(--max-idle allows more)");
 }
 
 #[test]
 fn expectations_make_the_verdict() {
     let place = program("", r#"puts("one"); exit(3);"#);
-    fs::write(place.path("one"), "one\n").expect("a file");
-    fs::write(place.path("two"), "two\n").expect("a file");
+    place.file("one", "one\n");
+    place.file("two", "two\n");
     place.raddle("run --expect-exit 3 -- ./program").exits(0).prints("one\n").says_nothing();
     place.raddle("run --expect-exit 4 -- ./program").exits(1).says("exit 3, expected 4");
     place.raddle("run --expect-exit 3 --expect-stdout one -- ./program").exits(0);
@@ -201,14 +172,17 @@ fn expectations_make_the_verdict() {
         .exits(1)
         .says("line 1 of the output is «one», expected «two»");
     place.raddle("run --oracle true -- ./program").exits(0);
-    place.raddle("run --oracle false -- ./program").exits(1).says("`false` says no");
+    place
+        .raddle("run --oracle false -- ./program")
+        .exits(1)
+        .says("oracle `false` rejected the run");
 }
 
 #[test]
 fn input_and_environment_reach_the_program() {
     let place =
         program("", r#"char line[9]; puts(fgets(line, 9, stdin)); puts(getenv("GREETING"));"#);
-    fs::write(place.path("input"), "typed").expect("a file");
+    place.file("input", "typed");
     place.raddle("run --stdin input --env GREETING=hi -- ./program").exits(0).prints("typed\nhi\n");
 }
 
@@ -228,7 +202,8 @@ fn the_program_finds_no_signal_blocked() {
 #[test]
 fn two_runs_of_a_seed_do_the_same() {
     let place = program("shared++;", "shared++; free(malloc(10));");
-    for policy in ["random", "pct", "pos", "rr"] {
+    for policy in Order::controlled() {
+        let policy = policy.name();
         place
             .raddle(&format!("run --verify --policy {policy} --seed 5 -- ./program"))
             .exits(0)
@@ -263,9 +238,14 @@ fn a_recorded_run_can_be_looked_at() {
     place.raddle("trace show --thread nobody trace").exits(2).says("main, main/1");
     let text = place.raddle("trace export --format std trace").exits(0).stdout;
     assert!(text.contains("|fork("), "{text}");
-    fs::write(place.path("text"), text).expect("a file");
+    place.file("text", &text);
     place.raddle("trace import -o back text").exits(0);
-    place.raddle("trace stats back").exits(0);
+    let back = place.raddle("trace stats --json back").exits(0).json();
+    assert_eq!(back["events"], text.lines().count());
+    for name in ["threads", "locations", "locks", "complete"] {
+        assert_eq!(back[name], stats[name], "{name}: {back} {stats}");
+    }
+    place.raddle("trace export --format std back").exits(0).prints(&text);
 }
 
 #[test]
@@ -303,7 +283,7 @@ fn a_clip_replays() {
 #[test]
 fn a_clip_brings_its_input() {
     let place = program("", "char line[9]; puts(fgets(line, 9, stdin));");
-    fs::write(place.path("input"), "typed").expect("a file");
+    place.file("input", "typed");
     place.raddle("run --stdin input --clip clip -- ./program").exits(0).prints("typed\n");
     fs::remove_file(place.path("input")).expect("own");
     place.raddle("replay clip").exits(0).prints("typed\n");
@@ -318,7 +298,7 @@ fn a_replay_that_departs_says_where() {
            pthread_mutex_lock(&first); pthread_mutex_unlock(&first);"#,
     );
     place.raddle("run --seed 1 --clip clip -- ./program").exits(0);
-    fs::write(place.path("changed"), "").expect("a file");
+    place.file("changed", "");
     let ran = place.raddle("replay clip").exits(125);
     ran.says("departed from its schedule").says("program.c:");
 }
@@ -327,9 +307,8 @@ fn a_replay_that_departs_says_where() {
 fn another_outcome_is_not_a_reproduction() {
     let place = program("", r#"if (access("changed", F_OK) == 0) exit(9);"#);
     place.raddle("run --policy rr --clip clip -- ./program").exits(0);
-    fs::write(place.path("changed"), "").expect("a file");
-    let code = place.raddle("replay clip").code;
-    assert!(matches!(code, Some(1 | 125)), "{code:?}");
+    place.file("changed", "");
+    place.raddle("replay clip").exits(1).says("not as clip says: exit 0");
 }
 
 #[test]
@@ -341,34 +320,33 @@ fn a_source_file_is_compiled_once() {
     place.raddle("replay clip").exits(0).prints("compiled\n");
 }
 
+/// A program that a compiler builds by `raddle cc`.
+fn check_compiler(compiler: &str) {
+    let place = program("", r#"puts("built");"#);
+    let mut command = place.command("cc -pthread -o built program.c");
+    let status = command.env("RADDLE_CC", compiler).status().expect("raddle");
+    assert!(status.success());
+    place.raddle("doctor ./built").exits(0);
+    place.raddle("run -- ./built").exits(0).prints("built\n");
+}
+
 #[test]
 fn raddle_cc_makes_a_fit_program() {
-    for compiler in ["gcc", "clang"] {
-        if Command::new(compiler).arg("--version").output().is_err() {
-            continue;
-        }
-        let place = program("", r#"puts("built");"#);
-        let status = Command::new(env!("CARGO_BIN_EXE_raddle"))
-            .args(["cc", "-pthread", "-o", "built", "program.c"])
-            .env("RADDLE_CC", compiler)
-            .current_dir(place.directory.path())
-            .status()
-            .expect("raddle");
-        assert!(status.success());
-        place.raddle("doctor ./built").exits(0);
-        place.raddle("run -- ./built").exits(0).prints("built\n");
+    check_compiler("gcc");
+}
+
+#[test]
+fn raddle_cc_makes_a_fit_program_by_clang() {
+    if tool("clang") {
+        check_compiler("clang");
     }
 }
 
 #[test]
 fn a_target_does_not_outlive_raddle() {
     let place = program("", r#"printf("%d\n", getpid()); fflush(stdout); for (;;) shared++;"#);
-    let mut raddle = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .args(["run", "--max-steps", "0", "--", "./program"])
-        .current_dir(place.directory.path())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .expect("raddle");
+    let mut raddle = place.command("run --max-steps 0 -- ./program");
+    let mut raddle = raddle.stdout(Stdio::piped()).spawn().expect("raddle");
     let mut line = String::new();
     let mut stdout = std::io::BufReader::new(raddle.stdout.take().expect("piped"));
     std::io::BufRead::read_line(&mut stdout, &mut line).expect("a line");
@@ -387,11 +365,7 @@ fn a_target_does_not_outlive_raddle() {
 fn a_stopped_raddle_stops_its_target() {
     let place = program("", "for (;;) shared++;");
     for (signal, code) in [("INT", 128 + 2), ("TERM", 128 + 15)] {
-        let mut raddle = Command::new(env!("CARGO_BIN_EXE_raddle"))
-            .args(["run", "--max-steps", "0", "--", "./program"])
-            .current_dir(place.directory.path())
-            .spawn()
-            .expect("raddle");
+        let mut raddle = place.command("run --max-steps 0 -- ./program").spawn().expect("raddle");
         std::thread::sleep(Duration::from_millis(300));
         let kill = format!("kill -{signal} {}", raddle.id());
         Command::new("sh").args(["-c", &kill]).status().expect("a shell");

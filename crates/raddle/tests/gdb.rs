@@ -1,10 +1,9 @@
 //! A clip under gdb.
 
-use std::fs;
 use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use tempfile::TempDir;
+use raddle_corpus::{Place, Ran, tool};
 
 /// The main thread has the turn while it is looked at; the other one has not.
 const SOURCE: &str = r#"
@@ -40,24 +39,18 @@ quit
 
 #[test]
 fn a_thread_that_is_looked_at_keeps_the_turn() {
-    let directory = TempDir::new().expect("a directory");
-    fs::write(directory.path().join("looked_at.c"), SOURCE).expect("a file");
-    let raddle = || {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
-        command.current_dir(directory.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        command
-    };
-    let clip = raddle()
-        .args(["run", "--policy", "rr", "--clip", "clip", "looked_at.c"])
-        .output()
-        .expect("raddle");
-    assert!(clip.status.success(), "{clip:?}");
-    let mut gdb = raddle().args(["replay", "--gdb", "clip"]).spawn().expect("raddle");
+    if !tool("gdb") {
+        return;
+    }
+    let place = Place::new();
+    place.file("looked_at.c", SOURCE);
+    place.raddle("run --policy rr --clip clip looked_at.c").exits(0);
+    let mut gdb = place.command("replay --gdb clip");
+    let mut gdb = gdb.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("raddle");
     let mut stdin = gdb.stdin.take().expect("a pipe");
     stdin.write_all(COMMANDS.as_bytes()).expect("gdb reads");
     drop(stdin);
-    let output = gdb.wait_with_output().expect("an end");
-    let said = String::from_utf8_lossy(&output.stdout);
+    let said = Ran::from(gdb.wait_with_output().expect("an end")).stdout;
     assert!(said.contains("shared is 0"), "{said}");
     assert!(said.contains("exited normally"), "{said}");
 }

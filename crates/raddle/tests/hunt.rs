@@ -1,27 +1,24 @@
-//! Every program of `tests/hunt` and `tests/unseen`: what is wrong with it is found, is blamed on a guilty line, and
-//! its clip shows it again; what is correct is not complained about.
+//! Every program of `tests/hunt` and `tests/unseen`: raddle finds the bug and names it as the
+//! program's first lines do, blames guilty lines, and its clip reproduces the failure. Correct
+//! programs cause no finding.
 //!
-//! By default those that take longer than some seconds are left out; `RADDLE_HUNT=all` hunts in
-//! all of them, `RADDLE_HUNT=deadlock` in those whose name holds that word.
+//! One test per program: `cargo test --release -p raddle --test hunt -- deadlock` hunts in those
+//! whose name holds that word. Slow programs are ignored tests, which `--include-ignored` runs.
 
-mod common;
-
-use std::process::Output;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use common::{Source, json, raddle, said};
+use raddle_corpus::place::{CLEAN, FOUND};
+use raddle_corpus::{Exceptions, Place, Ran, Source, runner, sources};
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// Hunts at the same time.
-const WORKERS: usize = 2;
-/// As long as a bug may take to be found and explained.
-const SECONDS_MAX: u64 = 60;
-/// What compiling takes beside that, on a machine that has other things to do.
-const SECONDS_AROUND: u64 = 30;
+/// Ends a hunt by the number of its executions, whatever the machine does beside: the time is more
+/// than any hunt takes. One job, since hunts run side by side.
+const BUDGET: &str = "--runs 2000 --time 900 --jobs 1";
+/// The time in which a bug has to be found and explained, with what compiling takes.
+const TIME_MAX: Duration = Duration::from_secs(90);
 
-/// Programs that took longer than 15 seconds on a busy machine: half of the time of all, which
-/// was 203 seconds.
+/// Programs that took longer than 20 seconds on a busy machine with two processors.
 const SLOW: [&str; 7] = [
     "large_chat_server.cc",
     "large_kv_store.cc",
@@ -32,22 +29,97 @@ const SLOW: [&str; 7] = [
     "order_pbzip2_teardown.c",
 ];
 
-/// FIXME: bugs of which the first finding names no guilty line.
-const MAY_BE_BLAMED_WRONGLY: [&str; 2] = ["codec_registry.cc", "free_refcount.c"];
+/// FIXME: bugs whose first finding is of another kind than the program says.
+const OTHER_KIND: Exceptions = Exceptions {
+    list: "OTHER_KIND",
+    entries: &[
+        (
+            "atomicity_www_cancelled.c",
+            "an order: the read that finds the overwritten value, not the third write",
+        ),
+        (
+            "cxx_cache_find_then_at.cc",
+            "an order: the free inside the map against the read, not the two look-ups",
+        ),
+        ("deadlock_upgrade.c", "an order on the count of readers that leads to the deadlock"),
+        (
+            "free_refcount.c",
+            "an order: the free of the data against its use, not the count that is read twice",
+        ),
+        ("large_order_book.c", "an order: one of the two variables is enough to make the run fail"),
+        ("multi_property_cache.c", "an atomicity violation of the key alone, without the value"),
+        ("order_pbzip2_teardown.c", "an atomicity violation that includes the initialization"),
+        (
+            "path_repair_dirty.c",
+            "an order: the check against the other thread's write, without the repair",
+        ),
+        ("path_retry_gives_up.c", "an order: the last lost swap against the other thread's write"),
+        ("rare_aba_stack.c", "an order: the read of the top against the pop that brings it back"),
+        (
+            "rust_stock_atomics.rs",
+            "an order: the load against the other thread's store, without the own store",
+        ),
+    ],
+};
 
-/// FIXME: bugs of which the first finding names guilty lines and others beside.
-const MAY_BE_BLAMED_BESIDE: [&str; 5] = [
-    "order_pbzip2_teardown.c",
-    "path_eviction_callback.c",
-    "shard_reload.cc",
-    "steal_deque.c",
-    "text_frame.c",
+/// FIXME: bugs whose first finding names no guilty line.
+const BLAMED_WRONGLY: Exceptions = Exceptions {
+    list: "BLAMED_WRONGLY",
+    entries: &[
+        ("codec_registry.cc", "blames accesses to an entry, not to the count"),
+        ("free_refcount.c", "blames the use and the free of the data, not the count"),
+    ],
+};
+
+/// FIXME: bugs whose first finding names guilty lines and others beside.
+const BLAMED_BESIDE: Exceptions = Exceptions {
+    list: "BLAMED_BESIDE",
+    entries: &[
+        ("order_pbzip2_teardown.c", "the initialization of the queue is one of three accesses"),
+        (
+            "path_eviction_callback.c",
+            "the lock cycle also names the other thread that waits, in cache_remove",
+        ),
+        ("steal_deque.c", "pairs the top with the bottom, which the thief reads as well"),
+        ("text_frame.c", "pairs the range with the flag that says it changed"),
+    ],
+};
+
+/// What a finding may be called.
+const KINDS: [&str; 6] = ["race", "atomicity", "multi-variable", "order", "deadlock", "failure"];
+
+/// How a program may fail, as its first lines say, and the kind of failure that raddle reports.
+const SHOWN: [(&str, &str); 8] = [
+    ("assert", "assert"),
+    ("signal", "signal"),
+    ("deadlock", "deadlock"),
+    ("lost-wakeup", "deadlock"),
+    ("exit", "exit"),
+    ("use-after-free", "memory"),
+    ("double-free", "memory"),
+    ("misuse", "misuse"),
 ];
 
-#[test]
-fn what_is_wrong_is_found_and_nothing_else() {
-    let check = |program: &Program| check(program).err().into_iter().collect();
-    common::check_all(&programs(), WORKERS, |program| &program.source.name, check);
+fn main() -> ExitCode {
+    let mut tests = Vec::from(raddle_corpus::tests![lists_name_programs]);
+    tests.extend(runner::tests_of("hunt", sources("hunt"), |source| check(&Program::new(source)?)));
+    let unseen = |source| check(&Program::unseen(source)?);
+    tests.extend(runner::tests_of("unseen", sources("unseen"), unseen));
+    let is_slow = |name: &str| SLOW.iter().any(|slow| name.ends_with(&format!("::{slow}")));
+    let tests = tests.into_iter().map(|test| {
+        let is_slow = is_slow(test.name());
+        test.with_ignored_flag(is_slow)
+    });
+    runner::run(usize::MAX, tests.collect())
+}
+
+fn lists_name_programs() {
+    let sources = ["hunt", "unseen"].map(sources);
+    let names: Vec<_> = sources.iter().flatten().map(|source| &source.name[..]).collect();
+    for list in [OTHER_KIND, BLAMED_WRONGLY, BLAMED_BESIDE] {
+        assert_eq!(list.name_only(&names), Ok(()));
+    }
+    assert!(SLOW.iter().all(|slow| names.contains(slow)), "SLOW names what is no program");
 }
 
 /// A program with what its first lines say.
@@ -56,90 +128,140 @@ struct Program {
     fails: bool,
     guilty: Vec<u64>,
     arguments: Vec<String>,
+    /// What its bug may be called, and how it may fail; none for what was not written for raddle.
+    expected: Option<(Vec<String>, Vec<String>)>,
 }
 
-fn programs() -> Vec<Program> {
-    let wanted = std::env::var("RADDLE_HUNT").ok();
-    let is_wanted = |source: &Source| match wanted.as_deref() {
-        Some("all") => true,
-        Some(word) => source.name.contains(word),
-        None => !SLOW.contains(&&source.name[..]),
-    };
-    let sources = ["hunt", "unseen"].into_iter().flat_map(common::sources);
-    sources.filter(is_wanted).map(program).collect()
+impl Program {
+    /// One of `tests/hunt`.
+    fn new(source: Source) -> Result<Self, String> {
+        source.knows_only(&["Hunt", "Kind", "Guilty", "Shows", "Args"])?;
+        let arguments = source.words("Args");
+        match source.directive("Hunt") {
+            Some("fails") => {
+                let shown = SHOWN.map(|(word, _)| word);
+                let expected =
+                    Some((words(&source, "Kind", &KINDS)?, words(&source, "Shows", &shown)?));
+                Ok(Self { fails: true, guilty: source.guilty(), arguments, expected, source })
+            }
+            Some("clean") => {
+                Ok(Self { fails: false, guilty: Vec::new(), arguments, expected: None, source })
+            }
+            other => Err(format!("`Hunt: fails` or `clean` is missing: {other:?}")),
+        }
+    }
+
+    /// One of `tests/unseen`, which have marks and no directives, and fail.
+    fn unseen(source: Source) -> Result<Self, String> {
+        let guilty = source.marked("guilty");
+        match guilty.is_empty() {
+            true => Err("no guilty line is marked".to_owned()),
+            false => {
+                let (fails, arguments, expected) = (true, Vec::new(), None);
+                Ok(Self { fails, guilty, arguments, expected, source })
+            }
+        }
+    }
 }
 
-fn program(source: Source) -> Program {
-    // What was not written for this has no directives, and fails.
-    let hunt = source.directive("Hunt");
-    let fails = hunt.is_none_or(|word| word == "fails");
-    Program {
-        guilty: match hunt {
-            Some("fails") => source.guilty(),
-            Some(_) => Vec::new(),
-            None => source.marked("guilty"),
-        },
-        arguments: source.words("Args"),
-        fails,
-        source,
+/// The words of a directive, each of them one of `known`, and at least one.
+fn words(source: &Source, directive: &str, known: &[&str]) -> Result<Vec<String>, String> {
+    let words = source.words(directive);
+    if words.is_empty() {
+        return Err(format!("`{directive}: …` is missing"));
+    }
+    match words.iter().find(|word| !known.contains(&&word[..])) {
+        Some(word) => Err(format!("`{directive}: {word}` is none of {known:?}")),
+        None => Ok(words),
     }
 }
 
 /// Hunts in a program, and replays what was found.
 fn check(program: &Program) -> Result<(), String> {
-    let directory = TempDir::new().expect("a directory");
+    let place = Place::new();
     let start = Instant::now();
-    let mut command = raddle(directory.path());
-    command
-        .args(["hunt", "--json", "-o", "found"])
-        .arg(&program.source.path)
-        .args(&program.arguments);
-    let output = command.output().expect("raddle");
-    let seconds = start.elapsed();
-    let findings = findings(&output)?;
-    let first = findings.first();
-    let code = output.status.code();
+    let line = format!("hunt --json -o found {BUDGET}");
+    let ran = place.raddle_on(&line, &program.source.path, &program.arguments);
+    let time = start.elapsed();
+    let findings = findings(&ran)?;
     if !program.fails {
-        return match (first, code) {
-            (None, Some(0)) => Ok(()),
-            (None, _) => Err(format!("exit code {code:?}: {}", said(&output))),
+        return match (findings.first(), ran.code) {
+            (None, Some(CLEAN)) => Ok(()),
+            (None, code) => Err(format!("exit code {code:?}: {}", ran.stderr)),
             (Some(finding), _) => Err(format!("complains: {finding}")),
         };
     }
-    let Some(first) = first else {
-        return Err(format!("nothing found: {}", said(&output)));
+    let Some(first) = findings.first() else {
+        return Err(format!("nothing found: {}", ran.stderr));
     };
-    if code != Some(1) {
-        return Err(format!("exit code {code:?} with a finding: {}", said(&output)));
+    if ran.code != Some(FOUND) {
+        return Err(format!("exit code {:?} with a finding: {}", ran.code, ran.stderr));
     }
-    if seconds > Duration::from_secs(SECONDS_MAX + SECONDS_AROUND) {
-        return Err(format!("took {} s", seconds.as_secs()));
+    if time > TIME_MAX {
+        return Err(format!("took {time:.0?}"));
     }
-    let lines: Vec<_> = first["accesses"].as_array().into_iter().flatten().collect();
-    let lines: Vec<_> = lines.iter().filter_map(|access| access["line"].as_u64()).collect();
+    let checks = [
+        check_kind(program, first),
+        check_failure(program, first),
+        check_blame(program, first),
+        replay(&place, first),
+    ];
+    let wrong: Vec<_> = checks.into_iter().filter_map(Result::err).collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+fn check_kind(program: &Program, first: &Value) -> Result<(), String> {
+    let Some((kinds, _)) = &program.expected else { return Ok(()) };
+    let kind = first["kind"].as_str().unwrap_or_default();
+    let checked = match kinds.iter().any(|expected| expected == kind) {
+        true => Ok(()),
+        false => Err(format!("the first finding is of kind {kind:?}, not {kinds:?}")),
+    };
+    OTHER_KIND.apply(&program.source.name, checked)
+}
+
+fn check_failure(program: &Program, first: &Value) -> Result<(), String> {
+    let Some((_, shown)) = &program.expected else { return Ok(()) };
+    let failure = first["failure"]["kind"].as_str().unwrap_or_default();
+    let is_shown =
+        SHOWN.iter().any(|(word, kind)| shown.iter().any(|its| its == word) && *kind == failure);
+    match is_shown {
+        true => Ok(()),
+        false => {
+            Err(format!("the failure is of kind {failure:?}, not {shown:?}: {}", first["failure"]))
+        }
+    }
+}
+
+fn check_blame(program: &Program, first: &Value) -> Result<(), String> {
+    let accesses = first["accesses"].as_array().into_iter().flatten();
+    let lines: Vec<_> = accesses.filter_map(|access| access["line"].as_u64()).collect();
     let is_guilty = |line: &u64| program.guilty.contains(line);
-    let name = &&program.source.name[..];
-    let blamed = match MAY_BE_BLAMED_BESIDE.contains(name) {
-        true => lines.iter().any(is_guilty),
-        false => !lines.is_empty() && lines.iter().all(is_guilty),
+    let blamed = |is_right: bool| match is_right {
+        true => Ok(()),
+        false => Err(format!("blames lines {lines:?}, guilty are {:?}", program.guilty)),
     };
-    if !blamed && !MAY_BE_BLAMED_WRONGLY.contains(name) {
-        return Err(format!("blames lines {lines:?}, guilty are {:?}", program.guilty));
+    let name = &program.source.name;
+    BLAMED_WRONGLY.apply(name, blamed(lines.iter().any(is_guilty)))?;
+    match BLAMED_WRONGLY.reason(name) {
+        Some(_) => Ok(()),
+        None => BLAMED_BESIDE.apply(name, blamed(lines.iter().all(is_guilty))),
     }
+}
+
+fn replay(place: &Place, first: &Value) -> Result<(), String> {
     let clip = first["clip"].as_str().ok_or("the first finding has no clip")?;
-    let mut replay = raddle(directory.path());
-    let output = replay.args(["replay", "--times", "20", "--json", clip]).output().expect("raddle");
-    let answer = json(&output).map_err(|why| format!("replay: {why}"))?;
-    if answer["reproduced"] == 20 && output.status.code() == Some(0) {
-        Ok(())
-    } else {
-        Err(format!("replay: {answer}: {}", said(&output)))
+    let ran = place.raddle(&format!("replay --times 20 --json found/{clip}"));
+    let answer = ran.answer().map_err(|why| format!("replay: {why}"))?;
+    match answer["reproduced"] == 20 && ran.code == Some(CLEAN) {
+        true => Ok(()),
+        false => Err(format!("replay: {answer}: {}", ran.stderr)),
     }
 }
 
 /// The findings that fail.
-fn findings(output: &Output) -> Result<Vec<Value>, String> {
-    let answer = json(output)?;
+fn findings(ran: &Ran) -> Result<Vec<Value>, String> {
+    let answer = ran.answer()?;
     let findings = answer["findings"].as_array().ok_or("no findings in the answer")?;
     Ok(findings.iter().filter(|finding| finding["verdict"] == "failing").cloned().collect())
 }

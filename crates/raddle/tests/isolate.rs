@@ -1,30 +1,37 @@
 //! Every program of `tests/isolate`: its failure is isolated to the guilty lines, as what it is,
 //! and with as many executions as it should take. And what cannot be isolated is refused.
 //!
-//! `RADDLE_ISOLATE=overflow` isolates those programs whose name holds that word.
-
-mod common;
+//! One test per program: `cargo test --release -p raddle --test isolate -- overflow` takes those
+//! whose name holds that word.
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Source, json, said};
+use raddle_corpus::place::{self, FOUND, MISUSE, UNJUDGED};
+use raddle_corpus::{Place, Ran, Source, path, runner, sources};
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// Most take a second on a machine that has nothing else to do.
-const SECONDS_MAX: u64 = 40;
+/// Most programs take a second on an idle machine.
+const TIME_MAX: Duration = Duration::from_secs(40);
 
-#[test]
-fn failures_are_isolated_to_the_guilty_lines() {
-    let wanted = std::env::var("RADDLE_ISOLATE").unwrap_or_default();
-    let sources = common::sources("isolate").into_iter();
-    let programs: Vec<Program> =
-        sources.filter(|source| source.name.contains(&wanted)).map(program).collect();
-    let check = |program: &Program| check(program).err().into_iter().collect();
-    common::check_all(&programs, 1, |program| &program.source.name, check);
+fn main() -> ExitCode {
+    let mut tests = Vec::from(raddle_corpus::tests![
+        a_clip_that_passes_is_refused,
+        a_program_that_passes_is_refused,
+        a_clip_of_another_build_is_refused,
+        a_clip_that_no_longer_replays_cannot_be_judged,
+        what_is_no_program_for_this_machine_is_refused,
+        a_failure_without_a_location_is_said_to_be_one,
+        the_oracle_is_asked_once_per_run,
+        the_oracle_may_accept_any_status,
+        who_may_not_trace_is_told_what_to_allow,
+    ]);
+    tests
+        .extend(runner::tests_of("isolate", sources("isolate"), |source| check(&program(source)?)));
+    // One at a time: it single-steps.
+    runner::run(1, tests)
 }
 
 /// A program with what its first lines say.
@@ -38,41 +45,45 @@ struct Program {
     guilty: Vec<u64>,
 }
 
-fn program(source: Source) -> Program {
-    let is_plain = source.directive("Isolate").expect("a directive") == "plain";
-    Program {
+fn program(source: Source) -> Result<Program, String> {
+    source.knows_only(&["Isolate", "Build", "Cause", "Executions", "Guilty"])?;
+    let is_plain = match source.directive("Isolate") {
+        Some("plain") => true,
+        Some("rr") => false,
+        other => return Err(format!("`Isolate: plain` or `rr` is missing: {other:?}")),
+    };
+    Ok(Program {
         plain: is_plain.then(|| source.words("Build")),
         causes: source.words("Cause"),
         executions: source.words("Executions").iter().map(|word| word.parse().ok()).collect(),
         guilty: source.guilty(),
         source,
-    }
+    })
 }
 
 fn check(program: &Program) -> Result<(), String> {
-    let directory = TempDir::new().expect("a directory");
-    let mut isolate = raddle(directory.path());
-    isolate.args(["isolate", "--json"]);
-    if let Some(options) = &program.plain {
-        compile(directory.path(), &program.source.path, options);
-        isolate.args(["--", "./target"]);
+    let place = Place::new();
+    let line = if let Some(options) = &program.plain {
+        let options: Vec<_> = options.iter().map(String::as_str).collect();
+        compile(&place, &program.source.path, &options);
+        "isolate --json -- ./target"
     } else {
-        let mut run = raddle(directory.path());
-        run.args(["run", "--policy", "rr", "--clip", "it.clip"]).arg(&program.source.path);
-        let output = run.output().expect("raddle");
-        if !directory.path().join("it.clip").exists() {
-            return Err(format!("no clip: {}", said(&output)));
+        let mut run = raddle(&place, "run --policy rr --clip it.clip");
+        let ran = Ran::from(run.arg(&program.source.path));
+        if !place.path("it.clip").exists() {
+            return Err(format!("no clip: {}", ran.stderr));
         }
-        isolate.arg("it.clip");
-    }
+        "isolate --json it.clip"
+    };
     let start = Instant::now();
-    let output = isolate.output().expect("raddle");
-    if start.elapsed() > Duration::from_secs(SECONDS_MAX) {
-        return Err(format!("took {} s", start.elapsed().as_secs()));
+    let ran = Ran::from(&mut raddle(&place, line));
+    let time = start.elapsed();
+    if time > TIME_MAX {
+        return Err(format!("took {time:.0?}"));
     }
-    let answer = json(&output)?;
-    if output.status.code() != Some(1) {
-        return Err(format!("exit code {:?}: {answer}", output.status.code()));
+    let answer = ran.answer()?;
+    if ran.code != Some(FOUND) {
+        return Err(format!("exit code {:?}: {answer}", ran.code));
     }
     let cause = &answer["cause"];
     let kind = cause["kind"].as_str().unwrap_or_default();
@@ -94,110 +105,105 @@ fn check(program: &Program) -> Result<(), String> {
     Ok(())
 }
 
-#[test]
+/// A program that passes.
+const FINE: &str = "int main(void) { return 0; }\n";
+/// A program that fails.
+const FAILS: &str = "int main(void) { return 1; }\n";
+
 fn a_clip_that_passes_is_refused() {
-    let directory = TempDir::new().expect("a directory");
-    let source = directory.path().join("fine.c");
-    fs::write(&source, "int main(void) { return 0; }\n").expect("a file");
-    let mut run = raddle(directory.path());
-    run.args(["run", "--clip", "fine.clip", "fine.c"]).output().expect("raddle");
-    let output = raddle(directory.path()).args(["isolate", "fine.clip"]).output().expect("raddle");
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains("does not fail"), "{}", said(&output));
+    let place = Place::new();
+    place.file("fine.c", FINE);
+    isolate(&place, "run --clip fine.clip fine.c").exits(0);
+    isolate(&place, "isolate fine.clip").exits(MISUSE).says("does not fail");
 }
 
-#[test]
 fn a_program_that_passes_is_refused() {
-    let directory = TempDir::new().expect("a directory");
-    let source = directory.path().join("fine.c");
-    fs::write(&source, "int main(void) { return 0; }\n").expect("a file");
-    compile(directory.path(), &source, &[]);
-    let output =
-        raddle(directory.path()).args(["isolate", "--", "./target"]).output().expect("raddle");
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains("does not fail"), "{}", said(&output));
+    let place = Place::new();
+    compile(&place, &place.file("fine.c", FINE), &[]);
+    isolate(&place, "isolate -- ./target").exits(MISUSE).says("does not fail");
 }
 
-#[test]
 fn a_clip_of_another_build_is_refused() {
-    let directory = TempDir::new().expect("a directory");
-    let source = directory.path().join("it.c");
-    fs::write(&source, "int main(void) { return 1; }\n").expect("a file");
-    let mut run = raddle(directory.path());
-    run.args(["run", "--clip", "it.clip", "it.c"]).output().expect("raddle");
-    fs::write(&source, "#include <stdio.h>\nint main(void) { puts(\"x\"); return 1; }\n")
-        .expect("a file");
-    let output = raddle(directory.path()).args(["isolate", "it.clip"]).output().expect("raddle");
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains("another build"), "{}", said(&output));
+    let place = Place::new();
+    place.file("it.c", FAILS);
+    isolate(&place, "run --clip it.clip it.c").exits(1);
+    place.file("it.c", "#include <stdio.h>\nint main(void) { puts(\"x\"); return 1; }\n");
+    isolate(&place, "isolate it.clip").exits(MISUSE).says("a different build");
 }
 
-#[test]
 fn a_clip_that_no_longer_replays_cannot_be_judged() {
-    let directory = TempDir::new().expect("a directory");
-    let source = common::path("isolate/pointer_cleared.c");
-    let mut run = raddle(directory.path());
-    run.args(["run", "--policy", "rr", "--clip", "it.clip"]).arg(source).output().expect("raddle");
-    let path = directory.path().join("it.clip");
-    let text = fs::read_to_string(&path).expect("a clip");
+    let place = Place::new();
+    let source = path("isolate/pointer_cleared.c");
+    Ran::from(raddle(&place, "run --policy rr --clip it.clip").arg(source)).exits(128 + 11);
+    let text = fs::read_to_string(place.path("it.clip")).expect("a clip");
     // The first thread is to stop where it never does.
     let mut clip: Value = serde_json::from_str(&text).expect("JSON");
     let steps = clip["schedule"].as_array_mut().expect("steps");
     let site = steps[1].as_str().and_then(|step| step.split(' ').nth(2)).expect("a site");
     steps[0] = format!("T0 2 {site}").into();
-    fs::write(&path, clip.to_string()).expect("a file");
-    let output = raddle(directory.path()).args(["isolate", "it.clip"]).output().expect("raddle");
-    assert_eq!(output.status.code(), Some(125), "{}", said(&output));
-    assert!(said(&output).contains("does not replay any more"), "{}", said(&output));
+    place.file("it.clip", clip.to_string());
+    isolate(&place, "isolate it.clip").exits(UNJUDGED).says("no longer replays");
 }
 
-#[test]
 fn what_is_no_program_for_this_machine_is_refused() {
-    let directory = TempDir::new().expect("a directory");
-    let source = directory.path().join("it.c");
-    fs::write(&source, "int main(void) { return 1; }\n").expect("a file");
-    compile(directory.path(), &source, &[]);
-    let path = directory.path().join("target");
-    let mut bytes = fs::read(&path).expect("a program");
+    let place = Place::new();
+    compile(&place, &place.file("it.c", FAILS), &[]);
+    let mut bytes = fs::read(place.path("target")).expect("a program");
     // The class of the file: 32 bits.
     bytes[4] = 1;
-    fs::write(&path, bytes).expect("a file");
-    let output =
-        raddle(directory.path()).args(["isolate", "--", "./target"]).output().expect("raddle");
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains("x86-64"), "{}", said(&output));
-    let output = raddle(directory.path()).arg("isolate").output().expect("raddle");
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains("nothing to isolate"), "{}", said(&output));
+    place.file("target", bytes);
+    isolate(&place, "isolate -- ./target").exits(MISUSE).says("x86-64");
+    isolate(&place, "isolate").exits(MISUSE).says("nothing to isolate");
 }
 
-#[test]
 fn a_failure_without_a_location_is_said_to_be_one() {
-    let directory = TempDir::new().expect("a directory");
-    let source = directory.path().join("it.c");
-    fs::write(&source, "#include <stdlib.h>\nint main(void) { abort(); }\n").expect("a file");
-    compile(directory.path(), &source, &[]);
-    let mut isolate = raddle(directory.path());
-    let output = isolate.args(["isolate", "--json", "--", "./target"]).output().expect("raddle");
-    assert_eq!(output.status.code(), Some(125), "{}", said(&output));
-    let answer = json(&output).expect("JSON");
+    let place = Place::new();
+    let source = place.file("it.c", "#include <stdlib.h>\nint main(void) { abort(); }\n");
+    compile(&place, &source, &[]);
+    let ran = isolate(&place, "isolate --json -- ./target").exits(UNJUDGED).says("uses no memory");
+    let answer = ran.json();
     assert_eq!(answer["cause"], Value::Null);
     assert_eq!(answer["chain"][0]["access"]["line"], 2);
-    assert!(said(&output).contains("uses no memory"), "{}", said(&output));
 }
 
-fn compile(directory: &Path, source: &Path, options: &[String]) {
-    let mut compiler = Command::new("gcc");
-    compiler.current_dir(directory).args(["-g", "-O0", "-w", "-o", "target"]);
-    let status = compiler.args(options).arg(source).status().expect("gcc");
-    assert!(status.success());
+/// Rejects a failed run, and leaves a line for each time that it is asked.
+const ORACLE: &str = r#"echo asked >>asked; test "$RADDLE_STATUS" = 0"#;
+
+fn the_oracle_is_asked_once_per_run() {
+    let place = Place::new();
+    compile(&place, &path("isolate/neighbor_in_word.c"), &[]);
+    let mut command = raddle(&place, "isolate --json --oracle");
+    let ran = Ran::from(command.arg(ORACLE).args(["--", "./target"])).exits(FOUND);
+    let answer = ran.json();
+    assert_eq!(answer["failure"], format!("oracle `{ORACLE}` rejected the run"));
+    let executions = answer["executions"].as_object().expect("counts");
+    let n: u64 = executions.values().filter_map(Value::as_u64).sum();
+    assert!(n > 1, "{answer}");
+    let asked = fs::read_to_string(place.path("asked")).expect("it was asked");
+    assert_eq!(asked.lines().count() as u64, n, "{answer}");
 }
 
-fn raddle(directory: &Path) -> Command {
-    let mut command = common::raddle(directory);
-    // A cache of its own: others clear theirs as they like.
-    command.env("XDG_CACHE_HOME", directory);
+fn the_oracle_may_accept_any_status() {
+    let place = Place::new();
+    compile(&place, &place.file("it.c", FAILS), &[]);
+    isolate(&place, "isolate --oracle true -- ./target").exits(MISUSE).says("does not fail");
+}
+
+/// Compiles a program that is not instrumented, to `target`.
+fn compile(place: &Place, source: &Path, options: &[&str]) {
+    let flags = [&["-g", "-O0", "-w"], options].concat();
+    place.compile("gcc", &flags, source, "target");
+}
+
+/// raddle with a cache of its own: others clear theirs as they like.
+fn raddle(place: &Place, line: &str) -> Command {
+    let mut command = place.command(line);
+    command.env("XDG_CACHE_HOME", place.directory());
     command
+}
+
+fn isolate(place: &Place, line: &str) -> Ran {
+    Ran::from(&mut raddle(place, line))
 }
 
 /// Runs its arguments without the right to trace.
@@ -225,20 +231,13 @@ int main(int argc, char **argv)
 }
 ";
 
-#[test]
 fn who_may_not_trace_is_told_what_to_allow() {
-    let directory = TempDir::new().expect("a directory");
-    let source = directory.path().join("without.c");
-    fs::write(&source, WITHOUT_PTRACE).expect("a file");
-    compile(directory.path(), &source, &[]);
-    let path = directory.path().join("without");
-    fs::rename(directory.path().join("target"), &path).expect("a file");
-    fs::write(&source, "int main(void) { return 1; }\n").expect("a file");
-    compile(directory.path(), &source, &[]);
-    let mut command = Command::new(path);
-    command.current_dir(directory.path()).stdin(Stdio::null());
-    command.arg(env!("CARGO_BIN_EXE_raddle")).args(["isolate", "--", "./target"]);
-    let output = command.output().expect("a program");
-    assert_eq!(output.status.code(), Some(125), "{}", said(&output));
-    assert!(said(&output).contains("ptrace_scope"), "{}", said(&output));
+    let place = Place::new();
+    let source = place.file("without.c", WITHOUT_PTRACE);
+    place.compile("gcc", &["-w"], source, "without");
+    compile(&place, &place.file("it.c", FAILS), &[]);
+    let mut command = Command::new(place.path("without"));
+    command.current_dir(place.directory()).stdin(Stdio::null());
+    command.arg(place::executable()).args(["isolate", "--", "./target"]);
+    Ran::from(&mut command).exits(UNJUDGED).says("ptrace_scope");
 }

@@ -1,9 +1,6 @@
 //! A target that is killed loses nothing of what it had done.
 
-use std::fs;
-use std::process::Command;
-
-use tempfile::TempDir;
+use raddle_corpus::Place;
 
 const N_ACCESSES: u64 = 100_000;
 
@@ -20,7 +17,7 @@ fn writes_to_one_place_are_all_in_the_trace() {
 /// A program that does `access` and then kills itself has left each of its accesses behind,
 /// to so many places.
 fn check(access: &str, n_places: u64) {
-    let directory = TempDir::new().expect("a directory");
+    let place = Place::new();
     let source = format!(
         "
         #include <pthread.h>
@@ -39,16 +36,9 @@ fn check(access: &str, n_places: u64) {
             return 0;
         }}"
     );
-    fs::write(directory.path().join("killed.c"), source).expect("a file");
-    let raddle = |line: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
-        command.args(line.split_whitespace()).current_dir(directory.path());
-        command.output().expect("raddle")
-    };
-    let recorded = raddle("record -o killed.trace killed.c");
-    assert_eq!(recorded.status.code(), Some(128 + 9), "{recorded:?}");
-    let stats = raddle("trace stats --json killed.trace");
-    let stats: serde_json::Value = serde_json::from_slice(&stats.stdout).expect("an object");
+    place.file("killed.c", source);
+    place.raddle("record -o killed.trace killed.c").exits(128 + 9);
+    let stats = place.raddle("trace stats --json killed.trace").exits(0).json();
     let number = |name: &str| stats[name].as_u64().expect("a number");
     // What starts and ends the threads comes on top, and `main` touches its own variable.
     assert!((N_ACCESSES..N_ACCESSES + 100).contains(&number("events")), "{stats}");

@@ -1,71 +1,72 @@
-//! Every program of `tests/localize`: the right pair, by the right procedure, at the top, from a
-//! hundred passing runs and one that failed; and the pattern among the first two from all. Every
-//! program that fails, of `tests/hunt` too: the guilty pair first, and the guilty pattern among the
-//! first two.
+//! Every program of `tests/localize`: the right pair, by the right procedure, is first, from a
+//! hundred passing runs and one that failed; and the pattern is among the first two from all runs.
+//! Every program that fails, of `tests/hunt` and `tests/unseen` too: the guilty pair is first, and
+//! the guilty pattern among the first two.
 //!
-//! `RADDLE_LOCALIZE=multi` only takes those whose name holds that word.
-
-#[path = "../../../benches/localization/corpus.rs"]
-mod corpus;
+//! One test per program: `cargo test --release -p raddle --test localize -- multi` takes those
+//! whose name holds that word.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::ExitCode;
 
-use common::{Source, said};
+use raddle_corpus::place::{FOUND, MISUSE, UNJUDGED};
+use raddle_corpus::{Exceptions, Place, Ran, Source, guilty, path, runner, sources};
 use serde_json::Value;
-use tempfile::TempDir;
 
-mod common;
+/// Ends a campaign by the number of its runs, whatever the machine does beside: the time is more
+/// than any takes. One job, since programs run side by side.
+const BUDGET: &str = "--time 900 --jobs 1";
 
-/// Programs at the same time.
-const WORKERS: usize = 2;
-
-#[test]
-fn causes_are_at_the_top() {
-    common::check_all(&programs(), WORKERS, |program| &program.name, check);
-}
-
-#[test]
-fn guilty_accesses_come_first() {
-    let word = std::env::var("RADDLE_LOCALIZE").ok();
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let programs = corpus::programs(&tests, corpus::KNOWN, word.as_deref()).expect("programs");
-    common::check_all(&programs, WORKERS, |program| &program.name, not_first);
-}
-
-/// FIXME: those of which the guilty pattern is not among the first two, or the guilty pair not the
+/// FIXME: programs whose guilty pattern is not among the first two, or whose guilty pair is not the
 /// first.
-const NOT_FIRST: [&str; 5] =
-    ["steal_deque.c", "fifo_delete.c", "pool_shutdown.c", "buffer_aba.c", "conn_limit.rs"];
+const NOT_FIRST: Exceptions = Exceptions {
+    list: "NOT_FIRST",
+    entries: &[
+        ("buffer_aba.c", "a pair that passing runs lack by accident comes first"),
+        ("conn_limit.rs", "the pattern is at rank 23: only 4 of 600 runs fail"),
+        ("fifo_delete.c", "the pattern is at rank 3: five ways to fail share the runs"),
+        ("pool_shutdown.c", "none of 600 runs fails"),
+        ("steal_deque.c", "pattern and pair are at ranks 4 and 6: only 9 of 600 runs fail"),
+    ],
+};
 
-#[test]
-fn guilty_accesses_of_unseen_programs_come_first() {
-    let word = std::env::var("RADDLE_LOCALIZE").ok();
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let mut programs = corpus::programs(&tests, corpus::UNSEEN, word.as_deref()).expect("programs");
-    programs.retain(|program| !NOT_FIRST.contains(&&program.name[..]));
-    common::check_all(&programs, WORKERS, |program| &program.name, not_first);
+fn main() -> ExitCode {
+    let mut tests = Vec::from(raddle_corpus::tests![
+        lists_name_programs,
+        the_paper_s_windows_lose_a_read_behind_a_write,
+        what_cannot_be_compared_is_said,
+        runs_can_be_resumed_and_compared_later,
+    ]);
+    tests.extend(runner::tests_of("causes", sources("localize"), check));
+    for directories in [guilty::KNOWN, guilty::UNSEEN] {
+        for program in guilty::programs(directories) {
+            let name = format!("guilty::{}", program.source.name);
+            tests.push(runner::test(name, move || {
+                NOT_FIRST.apply(&program.source.name, guilty_accesses_come_first(&program))
+            }));
+        }
+    }
+    runner::run(usize::MAX, tests)
 }
 
-/// What comes before the guilty accesses of a program.
-fn not_first(program: &corpus::Program) -> Vec<String> {
-    let output = TempDir::new().expect("a directory");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
-    command.current_dir(output.path()).args(["localize", "--json", "--jobs", "1"]);
-    command.args(["--runs", "60", "--failed", "10", "--count", "20"]);
-    let told = command.arg(&program.path).args(&program.arguments).output().expect("raddle");
-    let Ok(answer) = serde_json::from_slice::<Value>(&told.stdout) else {
-        return vec![said(&told)];
-    };
+fn lists_name_programs() {
+    let programs = [guilty::KNOWN, guilty::UNSEEN].map(guilty::programs);
+    let names: Vec<_> = programs.iter().flatten().map(|program| &program.source.name[..]).collect();
+    assert_eq!(NOT_FIRST.name_only(&names), Ok(()));
+}
+
+fn guilty_accesses_come_first(program: &guilty::Program) -> Result<(), String> {
+    let line = format!("localize --json --runs 60 --failed 10 --count 20 {BUDGET}");
+    let ran = Place::new().raddle_on(&line, &program.source.path, &program.arguments);
+    let answer = ran.answer()?;
     // Of several ways to fail the most frequent one.
     let group = &answer["groups"][0];
     let ranks =
         (program.rank_of_pattern(&group["patterns"]), program.rank_of_pair(&group["pairs"]));
     match ranks {
-        (Some(1 | 2), Some(1)) => Vec::new(),
-        (pattern, pair) => vec![format!("pattern at {pattern:?}, pair at {pair:?}")],
+        (Some(1 | 2), Some(1)) => Ok(()),
+        (pattern, pair) => Err(format!("pattern at {pattern:?}, pair at {pair:?}")),
     }
 }
 
@@ -74,25 +75,13 @@ type Lines = BTreeSet<u64>;
 
 /// A program with what its first lines and its marks say.
 struct Program {
-    name: String,
+    source: Source,
     /// Procedure and level.
     procedure: Option<String>,
     /// By group: head and tail of each pair.
     pairs: Vec<Vec<(Lines, Lines)>>,
     /// By group: the pattern and its lines.
     patterns: Vec<(String, Lines)>,
-}
-
-fn programs() -> Vec<Program> {
-    let says = |program: &Program| program.procedure.is_some() || !program.patterns.is_empty();
-    let sources = common::sources("localize").into_iter();
-    let programs: Vec<_> = sources.map(program).filter(says).collect();
-    assert!(programs.len() >= 20, "{} programs", programs.len());
-    programs
-}
-
-fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/localize")
 }
 
 fn program(source: Source) -> Program {
@@ -114,40 +103,43 @@ fn program(source: Source) -> Program {
         1 => marked("falcon"),
         _ => marked(&format!("falcon {at}")),
     };
-    Program {
-        name: source.name.clone(),
-        procedure: directive("Localize"),
-        pairs,
-        patterns: (1..).zip(patterns).map(|(at, name)| (name.to_owned(), falcon(at))).collect(),
-    }
+    let patterns = (1..).zip(patterns).map(|(at, name)| (name.to_owned(), falcon(at))).collect();
+    Program { procedure: directive("Localize"), pairs, patterns, source }
 }
 
-/// What is wrong with what raddle says of a program.
-fn check(program: &Program) -> Vec<String> {
-    let mut wrong = Vec::new();
+/// The first of the programs without directives; they are bad input, with tests of their own.
+const BAD_INPUT: [&str; 4] = ["always_fails.c", "never_fails.c", "one_thread.c", "two_kinds.c"];
+
+fn check(source: Source) -> Result<(), String> {
+    source.knows_only(&["Localize", "Pairs", "Pattern", "Groups"])?;
+    let program = program(source);
+    let asks = program.procedure.is_some() || !program.patterns.is_empty();
+    if asks == BAD_INPUT.contains(&&program.source.name[..]) {
+        return Err("either a directive `Localize` or `Pattern`, or in BAD_INPUT".to_owned());
+    }
     if let Some(procedure) = &program.procedure {
-        let answer = localize(program, &["--runs", "101", "--failed", "1"]);
+        let answer = localize(&program.source, "--runs 101 --failed 1")?;
         for wanted in &program.pairs {
-            let groups = answer["groups"].as_array().expect("groups");
+            let groups = answer["groups"].as_array().ok_or("no groups")?;
             let firsts: Vec<_> = groups.iter().map(|group| &group["pairs"][0]).collect();
             if !firsts.iter().any(|first| is_pair(first, procedure, wanted)) {
-                wrong.push(format!("wanted {procedure} {wanted:?}, got {firsts:?}"));
+                return Err(format!("wanted {procedure} {wanted:?}, got {firsts:?}"));
             }
         }
     }
     if !program.patterns.is_empty() {
-        let answer = localize(program, &["--runs", "150"]);
+        let answer = localize(&program.source, "--runs 150")?;
         for (name, lines) in &program.patterns {
-            let groups = answer["groups"].as_array().expect("groups");
+            let groups = answer["groups"].as_array().ok_or("no groups")?;
             let patterns =
                 |group: &Value| group["patterns"].as_array().cloned().unwrap_or_default();
             let mut firsts = groups.iter().flat_map(|group| patterns(group).into_iter().take(2));
             if !firsts.any(|pattern| pattern["pattern"] == **name && is_in(&pattern, lines)) {
-                wrong.push(format!("wanted {name} on {lines:?}, got {}", answer["groups"]));
+                return Err(format!("wanted {name} on {lines:?}, got {}", answer["groups"]));
             }
         }
     }
-    wrong
+    Ok(())
 }
 
 /// Of a couple both pairs are told together, of two pairs of the first procedure one is.
@@ -169,26 +161,29 @@ fn is_in(pattern: &Value, lines: &Lines) -> bool {
     accesses.iter().all(|access| access["line"].as_u64().is_some_and(|line| lines.contains(&line)))
 }
 
-fn localize(program: &Program, options: &[&str]) -> Value {
-    let output = run(&program.name, options);
-    assert_eq!(output.status.code(), Some(1), "{}: {}", program.name, said(&output));
-    common::json(&output).expect("JSON")
+fn localize(source: &Source, options: &str) -> Result<Value, String> {
+    let ran = run(source, options);
+    match ran.code {
+        Some(FOUND) => ran.answer(),
+        code => Err(format!("exit code {code:?}: {}", ran.stderr)),
+    }
 }
 
-fn run(name: &str, options: &[&str]) -> Output {
-    let output = TempDir::new().expect("a directory");
-    let mut command = common::raddle(output.path());
-    command.args(["localize", "--json"]).args(options);
-    command.arg(directory().join(name)).output().expect("raddle")
+fn run(source: &Source, options: &str) -> Ran {
+    let line = format!("localize --json {options} {BUDGET}");
+    Place::new().raddle_on(&line, &source.path, &source.words("Args"))
+}
+
+fn source(name: &str) -> Source {
+    Source::read(&path("localize").join(name))
 }
 
 /// The program that only the precise policy localizes.
-#[test]
 fn the_paper_s_windows_lose_a_read_behind_a_write() {
-    let program = program(Source::read(&directory().join("falcon_precise.c")));
+    let program = program(source("falcon_precise.c"));
     let (name, lines) = &program.patterns[0];
     let has = |policy| {
-        let answer = localize(&program, &["--windows", policy]);
+        let answer = localize(&program.source, &format!("--windows {policy}")).expect("a cause");
         let patterns = answer["patterns"].as_array().expect("patterns").clone();
         patterns.iter().any(|pattern| pattern["pattern"] == **name && is_in(pattern, lines))
     };
@@ -196,50 +191,36 @@ fn the_paper_s_windows_lose_a_read_behind_a_write() {
     assert!(!has("paper"));
 }
 
-#[test]
 fn what_cannot_be_compared_is_said() {
     for (program, words) in [
         ("one_thread.c", "only one thread ran"),
         ("never_fails.c", "runs failed, so there is nothing to compare"),
         ("always_fails.c", "runs failed, so there is nothing to compare with"),
     ] {
-        let output = run(program, &["--runs", "20"]);
-        assert_eq!(output.status.code(), Some(125), "{program}");
-        assert!(said(&output).contains(words), "{program}: {}", said(&output));
+        run(&source(program), "--runs 20").exits(UNJUDGED).says(words);
     }
-    let several = run("falcon_three_bugs.c", &[]);
-    assert!(said(&several).contains("different ways"), "{}", said(&several));
-    assert_eq!(several.status.code(), Some(1));
-    let kinds = run("two_kinds.c", &[]);
-    assert!(said(&kinds).contains("different kinds (assert, exit)"), "{}", said(&kinds));
-    assert_eq!(kinds.status.code(), Some(125));
-    let answer: Value = serde_json::from_slice(&kinds.stdout).expect("JSON");
-    assert_eq!(answer["groups"].as_array().map(Vec::len), Some(2));
+    run(&source("falcon_three_bugs.c"), "").exits(FOUND).says("different ways");
+    let kinds = run(&source("two_kinds.c"), "").exits(FOUND);
+    let kinds = kinds.says("different kinds (assert, exit)");
+    assert_eq!(kinds.json()["groups"].as_array().map(Vec::len), Some(2));
 }
 
 /// Runs are kept, added to, and compared later without the program.
-#[test]
 fn runs_can_be_resumed_and_compared_later() {
-    let directory = TempDir::new().expect("a directory");
-    let source = self::directory().join("table_01.c");
-    let raddle = |arguments: &[&str]| -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
-        command.current_dir(directory.path()).args(["localize", "--json"]).args(arguments);
-        command.output().expect("raddle")
-    };
-    let n_runs = |output: &Output| {
-        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        let runs = &answer["runs"];
+    let place = Place::new();
+    let source = source("table_01.c");
+    let n_runs = |ran: &Ran| {
+        let runs = &ran.json()["runs"];
         runs["passed"].as_u64().expect("a number") + runs["failed"].as_u64().expect("a number")
     };
-    let source = source.to_str().expect("a path in Unicode");
-    let first = raddle(&["--runs", "20", source]);
-    assert_eq!(n_runs(&first), 20, "{}", said(&first));
-    let more = raddle(&["--runs", "12", "--resume", source]);
-    assert_eq!(n_runs(&more), 32, "{}", said(&more));
-    let kept = raddle(&["--from", "raddle-out/localize"]);
-    assert_eq!((n_runs(&kept), kept.status.code()), (32, Some(1)), "{}", said(&kept));
-    let run = fs::read_dir(directory.path().join("raddle-out/localize"))
+    let first = place.raddle_on("localize --json --runs 20", &source.path, &[]);
+    assert_eq!(n_runs(&first), 20, "{first:?}");
+    let more = place.raddle_on("localize --json --runs 12 --resume", &source.path, &[]);
+    assert_eq!(n_runs(&more), 32, "{more:?}");
+    let from = |directory: &str| place.raddle(&format!("localize --json --from {directory}"));
+    let kept = from("raddle-out/localize").exits(FOUND);
+    assert_eq!(n_runs(&kept), 32, "{kept:?}");
+    let run = fs::read_dir(place.path("raddle-out/localize"))
         .expect("a directory")
         .next()
         .expect("a run")
@@ -247,10 +228,6 @@ fn runs_can_be_resumed_and_compared_later() {
         .path();
     let bytes = fs::read(&run).expect("a run");
     fs::write(&run, &bytes[..bytes.len() / 2]).expect("cut");
-    let cut = raddle(&["--from", "raddle-out/localize"]);
-    assert_eq!(cut.status.code(), Some(2));
-    assert!(said(&cut).contains("cut off"), "{}", said(&cut));
-    let nothing = raddle(&["--from", "nowhere"]);
-    assert_eq!(nothing.status.code(), Some(2));
-    assert!(said(&nothing).contains("nowhere"), "{}", said(&nothing));
+    from("raddle-out/localize").exits(MISUSE).says("cut off");
+    from("nowhere").exits(MISUSE).says("nowhere");
 }

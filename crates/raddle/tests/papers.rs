@@ -3,12 +3,10 @@
 //! The programs are among those of `tests/hunt`. Of PECAN's figures the text that we have tells
 //! what they show and not their code, so the code is ours.
 
-mod common;
-
 use std::collections::BTreeSet;
 
+use raddle_corpus::{Place, Source, path};
 use serde_json::Value;
-use tempfile::TempDir;
 
 /// What raddle says of a program.
 struct Said {
@@ -20,16 +18,10 @@ struct Said {
 
 impl Said {
     fn of(program: &str) -> Self {
-        let directory = TempDir::new().expect("a directory");
-        let path = common::path("hunt").join(program);
-        let raddle = |arguments: &[&str]| {
-            common::raddle(directory.path()).args(arguments).output().expect("raddle")
-        };
-        let path = path.to_str().expect("a path in Unicode");
-        raddle(&["record", "--policy", "rr", "-o", "t", path]);
-        let json = |arguments: &[&str]| common::json(&raddle(arguments)).expect("JSON");
-        let predicted = json(&["predict", "--json", "t"]);
-        let hunt = json(&["hunt", "--json", "-o", "found", path]);
+        let (place, path) = (Place::new(), path("hunt").join(program));
+        place.raddle_on("record --policy rr -o t", &path, &[]).exits(0);
+        let predicted = place.raddle("predict --json t").json();
+        let hunt = place.raddle_on("hunt --json -o found", &path, &[]).json();
         let anomalies = predicted["anomalies"].as_array().expect("anomalies");
         let predicted = anomalies.iter().map(|anomaly| (kind(anomaly), lines(anomaly))).collect();
         Self { predicted, hunt }
@@ -69,8 +61,7 @@ fn lines(anomaly: &Value) -> Vec<u64> {
 
 /// The line of a program that holds this text.
 fn line(program: &str, text: &str) -> u64 {
-    let program = std::fs::read_to_string(common::path("hunt").join(program)).expect("a program");
-    (1..).zip(program.lines()).find(|(_, line)| line.contains(text)).expect("a line").0
+    Source::read(&path("hunt").join(program)).line(text).expect("a line")
 }
 
 /// «The races are between statements (2,5), (2,6) and (3,7). Among the three real races,

@@ -1,33 +1,29 @@
 //! A clip shows its failure every time, also on a machine that has other things to do.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
-use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tempfile::TempDir;
+use raddle_corpus::Place;
 
 const BANK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/bank.c");
 
 #[test]
 fn a_thousand_replays_on_a_busy_machine_fail_a_thousand_times() {
-    let directory = TempDir::new().expect("a directory");
+    let place = Place::new();
     let fails = |seed: &u32| {
-        let line = format!("run --seed {seed} --clip lost.clip {BANK}");
-        raddle(&line, directory.path()).status.code() == Some(128 + 6)
+        let line = format!("run --seed {seed} --clip lost.clip");
+        place.raddle_on(&line, Path::new(BANK), &[]).code == Some(128 + 6)
     };
     (0..200).find(fails).expect("one of many seeds");
-    let output = while_busy(|| raddle("replay lost.clip --times 1000", directory.path()));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("1000 of 1000 reproduced"), "{output:?}");
+    let ran = while_busy(|| place.raddle("replay lost.clip --times 1000"));
+    ran.exits(0).says("1000 of 1000 reproduced");
 }
 
 #[test]
 fn a_schedule_is_left_if_a_thread_waits_for_a_signal_that_another_has_to_send() {
-    let directory = TempDir::new().expect("a directory");
+    let place = Place::new();
     let program = "#include <pthread.h>
         #include <signal.h>
         #include <unistd.h>
@@ -45,16 +41,14 @@ fn a_schedule_is_left_if_a_thread_waits_for_a_signal_that_another_has_to_send() 
             pthread_join(thread, 0);
             return 3;
         }";
-    fs::write(directory.path().join("signal.c"), program).expect("a file");
-    let output = raddle("run --clip clip signal.c", directory.path());
-    let clip = fs::read(directory.path().join("clip")).unwrap_or_else(|_| panic!("{output:?}"));
+    place.file("signal.c", program);
+    place.raddle("run --clip clip signal.c").exits(3);
+    let clip = fs::read(place.path("clip")).expect("a clip");
     let mut clip: serde_json::Value = serde_json::from_slice(&clip).expect("a clip");
     // The main thread alone, as long as it goes.
     clip["schedule"] = serde_json::json!(["T0 all"]);
-    fs::write(directory.path().join("clip"), clip.to_string()).expect("a file");
-    let output = raddle("replay clip --timeout 20", directory.path());
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("raddle: reproduced"), "{output:?}");
+    place.file("clip", clip.to_string());
+    place.raddle("replay clip --timeout 20").exits(0).says("raddle: reproduced");
 }
 
 /// What `body` gives while every processor has another thread to run.
@@ -72,8 +66,4 @@ fn while_busy<R>(body: impl FnOnce() -> R) -> R {
         done.store(true, Ordering::Relaxed);
         result
     })
-}
-
-fn raddle(line: &str, directory: &Path) -> Output {
-    common::raddle(directory).args(line.split_whitespace()).output().expect("raddle")
 }

@@ -1,10 +1,9 @@
 //! A program that sleeps for its synchronization does so in virtual time.
 
-use std::fs;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
+use raddle_corpus::Place;
+use raddle_trial::Order;
 
 const SOURCE: &str = r#"
     #include <pthread.h>
@@ -31,22 +30,17 @@ const SOURCE: &str = r#"
 
 #[test]
 fn a_sleep_of_two_seconds_orders_threads_and_costs_no_time() {
-    let directory = TempDir::new().expect("a directory");
-    fs::write(directory.path().join("sleeps.c"), SOURCE).expect("a file");
-    let raddle = |policy: &str, seed: u32| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
-        command.args(["run", "--policy", policy, "--seed", &seed.to_string(), "sleeps.c"]);
-        command.current_dir(directory.path()).output().expect("raddle")
-    };
+    let place = Place::new();
+    place.file("sleeps.c", SOURCE);
     // Compiles it.
-    raddle("rr", 0);
-    for policy in ["random", "pct", "pos", "rr"] {
+    place.raddle("run --policy rr sleeps.c").exits(0);
+    for policy in Order::controlled() {
+        let policy = policy.name();
         for seed in 0..5 {
             let start = Instant::now();
-            let output = raddle(policy, seed);
+            let ran = place.raddle(&format!("run --policy {policy} --seed {seed} sleeps.c"));
             let taken = start.elapsed();
-            assert!(output.status.success(), "{policy} {seed}: {output:?}");
-            assert_eq!(output.stdout, b"500500\n", "{policy} {seed}: {output:?}");
+            ran.exits(0).prints("500500\n");
             assert!(taken < Duration::from_secs(1), "{policy} {seed} took {taken:?}");
         }
     }

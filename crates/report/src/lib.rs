@@ -1,13 +1,11 @@
-//! What a run did, in words.
+//! Reports: what a command has to say, as one value, and how it is shown.
 //!
-//! A trace holds addresses. [`symbols`] finds names for them in the files that the target
-//! was made of, [`code`] hands out their machine code, and [`events`] tells each event in one
-//! line. Nothing here touches the target: all names are looked up offline, from a module's
-//! build-id and an offset in it.
+//! [`model`] is plain data, the same for every form of output; other programs read it as JSON
+//! (`schema` says which kind and version). [`name`] turns ids into a [`model::Report`], with names
+//! from debug information. [`render`] has one file per form of output; a renderer decides nothing.
+//!
+//! `model` and `render` see only plain data: none of their files uses another crate of ours.
 
-pub mod symbols;
-
-pub mod code;
-mod exceptions;
-
-pub mod events;
+pub mod model;
+pub mod name;
+pub mod render;

@@ -1,18 +1,25 @@
-//! Memory that was freed, and whoever uses it all the same.
+//! Freed memory, and detection of its use.
 //!
-//! Under control `free` gives nothing back at once. The block waits in a queue, the oldest is
-//! given back when there are too many, and until then its memory is nobody's: a use of it is
-//! found when it happens, not when somebody else has come to own the same bytes.
+//! Under control, `free` does not return memory at once. The block waits in a queue; the oldest
+//! blocks are returned to libc when there are too many. Until then nobody owns the memory, so a
+//! use is detected when it happens, not after the same bytes have a new owner.
 //!
-//! - Blocks of libc's main heap have a shadow, one byte for 16 of theirs: no two blocks share
-//!   so many. From the first free on the access path looks at it, for addresses between the
-//!   lowest and the highest block that was ever freed. Threads get no heaps of their own (`M_ARENA_MAX`), which under control they have no use for.
-//! - Blocks that libc maps by themselves lose their pages, and a use is a fault.
+//! - Blocks of libc's main heap have a shadow, one byte per 16 of theirs: no two blocks share
+//!   that many. From the first free on, the access path checks it for addresses between the
+//!   lowest and the highest block ever freed. Threads get no heaps of their own (`M_ARENA_MAX`);
+//!   under control they do not need them.
+//! - Blocks that libc maps individually lose their pages, so that a use is a fault.
 //!
-//! Once a block is given back its uses go unseen: nothing is marked that libc may hand out,
-//! to whomever and by whatever way, so that no correct program is accused. Code that is not
-//! instrumented is not looked at; nor are blocks elsewhere, such as those of a heap that could
-//! not grow in place, but they are known when they are freed twice.
+//! After a block is returned to libc, its uses go undetected: nothing is marked that libc may
+//! hand out again, so no correct program is accused. Uninstrumented code is not checked. Neither
+//! are blocks elsewhere, such as those of a heap that could not grow in place, except for double
+//! frees.
+//!
+//! Why at all: a use of freed memory often looks like a pass, because the memory still holds
+//! what it held. At most [`BYTES_MAX`] bytes and [`BLOCKS_MAX`] blocks wait. Until the first
+//! free, an access costs what it would without this module (`shared::COUNT`); after that
+//! (`shared::WATCH`) it takes five instructions more. `realloc` moves blocks by copying, so the
+//! old block can be watched too. libc's own heap checks run late, when a block is given back.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -21,34 +28,34 @@ use raddle_trace::control::Ending;
 
 use crate::guarded::Guarded;
 use crate::real::real;
-use crate::{hook, shared, sys};
+use crate::{die, shared, sys};
 
-/// Bytes that wait to be given back, at most.
+/// Maximum number of bytes that wait to be returned.
 const BYTES_MAX: u64 = 64 << 20;
-/// Blocks that wait to be given back, at most: small ones come back while the cache still has
-/// some of them.
+/// Maximum number of blocks that wait to be returned. Small ones are reused while some of them
+/// are still in the cache.
 const BLOCKS_MAX: usize = 1 << 16;
-/// Protected pages take address space only, and count for so much less.
+/// Protected pages use only address space, so they count for less.
 const PROTECTED_DISCOUNT: u64 = 256;
-/// How much of the heap has a shadow; it takes memory only where blocks are freed.
+/// How much of the heap has a shadow; the shadow uses memory only where blocks are freed.
 const HEAP_BYTES: u64 = 16 << 30;
-/// What the heap may have below its end when we start.
+/// How much heap may exist below its end when we start.
 const HEAP_BEFORE: u64 = 64 << 20;
 /// Bytes per byte of shadow.
 const GRAIN_SHIFT: u32 = 4;
 const PAGE: u64 = 4096;
-/// Memory from here on is larger than libc ever makes a chunk of the heap.
+/// Sizes from here on are larger than any heap chunk of libc.
 const CHUNK_MAX: u64 = 1 << 34;
 
-/// For the access path: where the freed blocks begin, how many bytes to their end, and the
-/// shadow of the first.
+/// For the access path: start of the freed blocks, number of bytes to their end, and the shadow
+/// of the first.
 pub(crate) static LOW: AtomicU64 = AtomicU64::new(0);
-/// See [`LOW`].
+/// Bytes from [`LOW`] to the end of the freed blocks.
 pub(crate) static BYTES: AtomicU64 = AtomicU64::new(0);
-/// See [`LOW`].
+/// Shadow of [`LOW`].
 pub(crate) static SHADOW: AtomicU64 = AtomicU64::new(0);
 
-/// How many blocks without a shadow are kept.
+/// Number of queued blocks without a shadow.
 static N_ELSEWHERE: AtomicU64 = AtomicU64::new(0);
 
 static QUARANTINE: Guarded<Quarantine> = Guarded::new(Quarantine {
@@ -60,14 +67,14 @@ static QUARANTINE: Guarded<Quarantine> = Guarded::new(Quarantine {
 });
 
 struct Quarantine {
-    /// First address with a shadow, and that shadow; 0 if nothing is watched.
+    /// First address with a shadow, and its shadow; 0 if nothing is watched.
     heap: u64,
     shadow: u64,
-    /// The oldest first.
+    /// Oldest first.
     queue: VecDeque<Block>,
-    /// Of all blocks in the queue.
+    /// Total cost of the queued blocks.
     cost: u64,
-    /// Ends of the blocks in the queue that have no shadow, by their starts.
+    /// Ends of the queued blocks without a shadow, by start.
     elsewhere: BTreeMap<u64, u64>,
 }
 
@@ -75,7 +82,7 @@ struct Quarantine {
 struct Block {
     start: u64,
     bytes: u64,
-    /// The pages that were taken from it.
+    /// The pages that were protected.
     pages: (u64, u64),
 }
 
@@ -85,7 +92,7 @@ impl Block {
     }
 }
 
-/// Under control: from now on freed blocks are kept.
+/// From now on freed blocks are kept; used under control.
 pub(crate) fn start() {
     const M_ARENA_MAX: i32 = -8;
     real!(mallopt(M_ARENA_MAX => i32, 1 => i32) -> i32);
@@ -98,7 +105,7 @@ pub(crate) fn start() {
     }
 }
 
-/// In a forked child, where the thread that had the lock may not exist.
+/// For a forked child, where the thread that held the lock may not exist.
 pub(crate) fn break_lock() {
     QUARANTINE.break_lock();
 }
@@ -127,7 +134,7 @@ fn lies_elsewhere(addr: u64) -> bool {
     quarantine.elsewhere.range(..=addr).next_back().is_some_and(|(_, &end)| addr < end)
 }
 
-/// The first byte of a range that is part of a freed block of the heap.
+/// The first byte of a range that is in a freed block of the heap.
 fn first_freed(addr: u64, bytes: u64) -> Option<u64> {
     let low = LOW.load(Ordering::Relaxed);
     let end = (addr.saturating_add(bytes)).min(low + BYTES.load(Ordering::Relaxed));
@@ -141,28 +148,28 @@ fn first_freed(addr: u64, bytes: u64) -> Option<u64> {
     None
 }
 
-/// Ends the run if the access of a thread that has the turn is one to freed memory.
+/// Ends the run if the thread, which holds the turn, is about to access freed memory.
 #[inline]
 pub(crate) fn check(me: u32, addr: u64, bytes: u64, pc: u64) {
     if let Some(addr) = first_freed(addr, bytes) {
-        hook::stop(Ending::UseAfterFree, me, pc, addr, b"");
+        die::stop(Ending::UseAfterFree, me, pc, addr);
     }
 }
 
-/// Whether a fault at this address came from taking the pages of a freed block. From a signal
-/// handler, so it does not wait.
+/// Whether a fault at this address is due to a freed block whose pages we protected. Called from
+/// a signal handler, so it does not wait.
 pub(crate) fn is_protected(addr: u64) -> bool {
     QUARANTINE.try_lock().is_some_and(|quarantine| {
         quarantine.elsewhere.range(..=addr).next_back().is_some_and(|(_, &end)| addr < end)
     })
 }
 
-/// Keeps a block that the program has freed. What is to be given back for it goes to
-/// `give_back`; that is the block itself if it is not one that can be kept.
+/// Keeps a block that the program has freed. Blocks that must be returned to libc in exchange are
+/// passed to `give_back`, including the block itself if it cannot be kept.
 pub(crate) fn keep(start: u64, bytes: u64, mut give_back: impl FnMut(u64)) {
     let size_word = |at: u64| {
-        // SAFETY: glibc keeps the size of a block in the word before it, and so does the block
-        // behind it, as long as the heap is whole; where it is not libc would fault there too.
+        // SAFETY: glibc keeps the size of a block in the word before it, and the following block
+        // does so too, as long as the heap is intact; otherwise libc would fault there as well.
         unsafe { *((at - 8) as *const u64) }
     };
     const MAPPED: u64 = 2;
@@ -180,7 +187,7 @@ pub(crate) fn keep(start: u64, bytes: u64, mut give_back: impl FnMut(u64)) {
         let chunk = size & !7;
         let next = if (32..CHUNK_MAX).contains(&chunk) { size_word(start + chunk) & !7 } else { 0 };
         if !start.is_multiple_of(16) || !(16..CHUNK_MAX).contains(&next) {
-            // libc says what is wrong with it.
+            // libc reports what is wrong with it.
             drop(quarantine);
             give_back(start);
             return;
@@ -188,7 +195,7 @@ pub(crate) fn keep(start: u64, bytes: u64, mut give_back: impl FnMut(u64)) {
         quarantine.mark(start, bytes, 1);
     } else {
         if size & MAPPED != 0 {
-            // The first page holds the block's size, which nobody needs until we give it back.
+            // The first page holds the block's size, which nobody needs until we return it.
             let first = if start % PAGE == 16 { start - 16 } else { start.next_multiple_of(PAGE) };
             block.pages = (first, (start + bytes) & !(PAGE - 1));
             protect(block.pages);
@@ -229,10 +236,10 @@ impl Quarantine {
     }
 }
 
-/// Takes the memory behind the pages, and the right to use them.
+/// Drops the memory behind the pages, and access to them.
 fn protect((low, high): (u64, u64)) {
     if low < high {
-        // The size of the block is in the first page, so that one keeps its memory.
+        // The block's size is in the first page, which therefore keeps its memory.
         sys::syscall!(
             libc::SYS_madvise,
             low + PAGE,

@@ -1,4 +1,4 @@
-//! A value behind a lock that parks by futex and never calls libc.
+//! A value protected by a lock that parks with a futex and never calls libc.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -6,14 +6,15 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::sys;
 
-/// How often [`Guarded::lock_soon`] looks before it sleeps, how often it sleeps, and for how long.
+/// For [`Guarded::lock_soon`]: number of attempts before sleeping, number of sleeps, and their
+/// duration.
 const SPINS: u32 = 200;
 const WAITS: u32 = 300;
 const WAIT_NS: u64 = 10_000_000;
 
 /// A value that one thread uses at a time.
 pub(crate) struct Guarded<T> {
-    /// 0 free, 1 taken, 2 taken and somebody waits.
+    /// 0 free, 1 held, 2 held and contended.
     word: AtomicU32,
     value: UnsafeCell<T>,
 }
@@ -22,12 +23,12 @@ pub(crate) struct Guarded<T> {
 unsafe impl<T: Send> Sync for Guarded<T> {}
 
 impl<T> Guarded<T> {
-    /// A free one.
+    /// Creates an unlocked value.
     pub(crate) const fn new(value: T) -> Self {
         Self { word: AtomicU32::new(0), value: UnsafeCell::new(value) }
     }
 
-    /// Waits for the value.
+    /// Acquires the lock.
     pub(crate) fn lock(&self) -> Guard<'_, T> {
         if self.word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             while self.word.swap(2, Ordering::Acquire) != 0 {
@@ -37,8 +38,8 @@ impl<T> Guarded<T> {
         Guard { owner: self }
     }
 
-    /// Waits for the value, which is never kept for long, but not for ever: whoever has it may
-    /// never come back.
+    /// Acquires the lock, which is never held for long, but gives up after a while: the holder
+    /// may never return.
     pub(crate) fn lock_soon(&self) -> Option<Guard<'_, T>> {
         for _ in 0..SPINS {
             if let Some(guard) = self.try_lock() {
@@ -55,19 +56,19 @@ impl<T> Guarded<T> {
         None
     }
 
-    /// The value, if it is free now.
+    /// Acquires the lock if it is free.
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
         self.word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
         Some(Guard { owner: self })
     }
 
-    /// Makes it free whoever had it: in a forked child, where that thread does not exist.
+    /// Releases the lock, which may be held by another thread: in a forked child, the holder does not exist.
     pub(crate) fn break_lock(&self) {
         self.word.store(0, Ordering::Release);
     }
 }
 
-/// The right to use the value.
+/// Access to the value while the lock is held.
 pub(crate) struct Guard<'a, T> {
     owner: &'a Guarded<T>,
 }

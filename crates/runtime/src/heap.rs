@@ -1,8 +1,8 @@
-//! Memory of our own, for `alloc`.
+//! The runtime's own allocator, for `alloc`.
 //!
-//! Power-of-two size classes with free lists, cut from pages of the kernel's. Blocks of
-//! more than a page class go to the kernel and are not given back: tables that double.
-//! Used on slow paths only, behind one lock.
+//! Power-of-two size classes with free lists, cut from pages of the kernel. Larger blocks come
+//! directly from the kernel and are never returned: they are tables that double. Used on slow
+//! paths only, under one lock.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr;
@@ -66,7 +66,7 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         let class = class(layout);
         let mut state = STATE.lock();
-        // SAFETY: the block is at least 16 bytes, aligned, and nobody's any more.
+        // SAFETY: the block is at least 16 bytes, aligned, and no longer in use.
         unsafe { *block.cast::<usize>() = state.free[class] };
         state.free[class] = block as usize;
     }

@@ -1,16 +1,17 @@
-//! What happens at an event, whoever reports it.
+//! What happens at an event.
 //!
-//! The ABI and the interposed functions are tables and one-liners; they all come here.
+//! The ABI and the interposed functions are tables and one-liners; the work is done here.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use raddle_trace::control::{Deliver, Ending, LANES_MAX, OVERFLOW};
+use raddle_trace::control::{Deliver, LANES_MAX, OVERFLOW};
 use raddle_trace::record::{Kind, LOW, Record, SIZE, Wake};
 
 use crate::random::Random;
+use crate::sched::object::NOBODY;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
-use crate::{freed, history, lane, shared, sys, tls};
+use crate::{freed, history, lane, modules, shared, sys, tls};
 
 /// The running thread, if it is under control and not inside the runtime.
 #[inline]
@@ -22,32 +23,31 @@ pub(crate) fn me() -> Option<u32> {
     }
 }
 
-/// A thread that libc created behind our back, such as a timer's, comes under control when
-/// it first does something that counts.
+/// A thread that libc created without us, such as a timer's, comes under control at its first
+/// operation that counts.
 #[cold]
 fn adopted() -> Option<u32> {
     if tls::get(tls::FOREIGN) != 0 {
         return None;
     }
     let id = sched::adopt();
-    crate::interpose::thread::set_key();
+    tls::call_at_end();
     Some(id)
 }
 
-/// Whether threads run free and are recorded, or what they do is kept.
+/// Whether threads run free and are recorded or collected.
 #[inline]
 pub(crate) fn free() -> bool {
     shared::free() && tls::get(tls::QUIET) == 0
 }
 
-/// Where the program called the interposed function that is going on.
+/// Where the program called the current interposed function.
 #[inline]
 pub(crate) fn caller() -> u64 {
     tls::get(tls::CALLER)
 }
 
-/// The access path when it cannot go on by itself. `head` is the record's first word
-/// without the address.
+/// The slow path of an access. `head` is the record's first word without the address.
 pub(crate) extern "C" fn slow_access(addr: u64, head: u64, pc: u64) {
     if let Some(me) = me() {
         let record = Record { head: head | addr & LOW, tail: pc };
@@ -79,16 +79,21 @@ fn free_access(addr: u64, head: u64, pc: u64) {
     }
 }
 
+/// Whether anybody wants to know what a library function touches.
+pub(crate) fn watches() -> bool {
+    me().is_some() || free()
+}
+
 /// A library function is about to read or write a range.
 pub(crate) fn range(addr: u64, bytes: u64, write: bool, pc: u64) {
-    if bytes == 0 || in_runtime(pc) {
+    if bytes == 0 || modules::in_runtime(pc) {
         return;
     }
     let kind = if write { Kind::WriteRange } else { Kind::ReadRange };
     if let Some(me) = me() {
-        // A step like any other; but from inside libc no place to stop at, and so no step.
+        // A step like any other, except inside libc, where a thread cannot stop.
         let countdown = tls::get(tls::COUNTDOWN) as i64;
-        if from_program(pc) {
+        if modules::from_program(pc) {
             if tls::get(tls::TURN) == 1 && countdown > 0 {
                 tls::set(tls::COUNTDOWN, countdown as u64 - 1);
             } else {
@@ -98,7 +103,7 @@ pub(crate) fn range(addr: u64, bytes: u64, write: bool, pc: u64) {
             record(Kind::Step, 0, 0, 0, pc, &[]);
         }
         record(kind, 0, addr, 0, pc, &[bytes]);
-        if from_program(pc) {
+        if modules::from_program(pc) {
             freed::check(me, addr, bytes, pc);
         }
     } else if free() {
@@ -107,8 +112,8 @@ pub(crate) fn range(addr: u64, bytes: u64, write: bool, pc: u64) {
     }
 }
 
-/// A thread without steps left reads again: if it does nothing else it spins, and others
-/// go first.
+/// A thread without steps left reads again: if it does nothing else it spins, and others go
+/// first.
 fn spin_or_work(me: u32, addr: u64, bytes: u64, write: bool, pc: u64) {
     let mut sched = SCHED.lock();
     let spin = &mut sched.threads[me as usize].spin;
@@ -123,25 +128,25 @@ fn spin_or_work(me: u32, addr: u64, bytes: u64, write: bool, pc: u64) {
     }
 }
 
-/// Notes a read of an atomic; true if the thread spins on it.
+/// Registers a read of an atomic; true if the thread spins on it.
 pub(crate) fn spins(me: u32, pc: u64, addr: u64, value: u64) -> bool {
     SCHED.lock().threads[me as usize].spin.read(pc, addr, value)
 }
 
-/// Notes that the thread does something.
+/// Registers that the thread makes progress.
 pub(crate) fn works(me: u32) {
     SCHED.lock().threads[me as usize].spin.work();
 }
 
-/// What memory holds, of up to 8 bytes; 0 where it cannot be read.
+/// The memory's contents, up to 8 bytes; 0 where it cannot be read.
 fn peek(addr: u64, bytes: u64) -> u64 {
     let mut value = [0u8; 8];
-    // By the kernel, since the program's pointer may be wild.
+    // Through the kernel, since the program's pointer may be wild.
     sys::read_own_memory(addr, &mut value[..bytes.min(8) as usize]);
     u64::from_le_bytes(value)
 }
 
-/// Tells the policy what the thread will touch.
+/// Announces to the policy what the thread will touch.
 pub(crate) fn about_to(me: u32, addr: u64, write: bool) {
     SCHED.lock().threads[me as usize].access = (addr, write);
 }
@@ -150,17 +155,6 @@ pub(crate) fn about_to(me: u32, addr: u64, write: bool) {
 pub(crate) fn sync(me: u32, pc: u64, wait: Wait, deadline: u64) -> Wake {
     works(me);
     sched::visible(me, pc, wait, deadline, true)
-}
-
-/// The thread did what no correct program does: ends the run.
-#[cold]
-pub(crate) fn stop(ending: Ending, me: u32, pc: u64, addr: u64, message: &[u8]) -> ! {
-    let control = shared::control();
-    control.thread.store(me, Ordering::Relaxed);
-    control.pc.store(pc, Ordering::Relaxed);
-    control.addr.store(addr, Ordering::Relaxed);
-    shared::fail(ending, message);
-    sys::exit_group(crate::die::STATUS)
 }
 
 /// Whether events are recorded at all.
@@ -189,20 +183,14 @@ fn free_append(record: Record, more: &[u64]) {
     if tls::get(tls::LANE) == 0 {
         return;
     }
-    lane::append_all(Kind::Time, 0, 0, 0, 0, &[time_stamp()]);
+    lane::append_all(Kind::Time, 0, 0, 0, 0, &[sys::time_stamp()]);
     lane::append(record);
     for &payload in more {
         lane::append(Record::more(payload));
     }
 }
 
-/// Now, as all threads count it.
-pub(crate) fn time_stamp() -> u64 {
-    // The counter runs at the same pace on all processors of any machine of the last decade.
-    core::hint::black_box(crate::abi::time_stamp())
-}
-
-/// In free mode: sometimes waits a little, so that other threads get ahead.
+/// In free mode: sometimes waits briefly, so that other threads get ahead.
 pub(crate) fn free_delay() {
     let plan = &shared::control().plan;
     let probability = plan.delay_probability.load(Ordering::Relaxed);
@@ -218,11 +206,11 @@ pub(crate) fn free_delay() {
     }
 }
 
-/// How far ahead it is found out which accesses come with a delay.
+/// How many accesses ahead delays are decided.
 const AHEAD: u64 = 1 << 10;
 
-/// While what free threads do is kept: a delay, if this access comes with one, and how many
-/// accesses come without one then.
+/// While free threads are collected: delays this access if it is due, and decides how many
+/// accesses follow without a delay.
 #[cold]
 fn free_countdown() {
     let plan = &shared::control().plan;
@@ -244,19 +232,19 @@ fn free_countdown() {
 
 static FREE_THREADS: AtomicU32 = AtomicU32::new(0);
 
-/// In free mode: the running thread gets a number and a lane.
+/// In free mode: registers the running thread and opens its lane.
 pub(crate) fn free_begin(parent: u32, ordinal: u32, stack: (u64, u64)) -> u32 {
     let id = FREE_THREADS.fetch_add(1, Ordering::Relaxed);
     free_begin_as(id, parent, ordinal, stack);
     id
 }
 
-/// The number of the next thread, for its creator.
+/// Reserves the number of the next thread, for its creator.
 pub(crate) fn free_reserve() -> u32 {
     FREE_THREADS.fetch_add(1, Ordering::Relaxed)
 }
 
-/// See [`free_begin`].
+/// Like [`free_begin`], with a reserved number.
 pub(crate) fn free_begin_as(id: u32, parent: u32, ordinal: u32, stack: (u64, u64)) {
     tls::set_thread(Some(id));
     let seed = shared::control().plan.seed.load(Ordering::Relaxed);
@@ -265,6 +253,7 @@ pub(crate) fn free_begin_as(id: u32, parent: u32, ordinal: u32, stack: (u64, u64
         let slot = shared::slot(id);
         slot.parent.store(parent, Ordering::Relaxed);
         slot.ordinal.store(ordinal, Ordering::Relaxed);
+        slot.holder.store(NOBODY, Ordering::Relaxed);
         slot.kernel_id.store(sys::gettid(), Ordering::Relaxed);
         slot.stack_low.store(stack.0, Ordering::Relaxed);
         slot.stack_high.store(stack.1, Ordering::Relaxed);
@@ -282,20 +271,4 @@ pub(crate) fn free_begin_as(id: u32, parent: u32, ordinal: u32, stack: (u64, u64
         shared::flag(OVERFLOW);
     }
     record(Kind::Begin, 0, u64::from(id), 0, 0, &[u64::from(parent), stack.0, stack.1]);
-}
-
-/// Whether a return address lies in this library: the compiler makes calls to `memcpy` of
-/// its own.
-#[inline]
-pub(crate) fn in_runtime(pc: u64) -> bool {
-    let (low, high) = crate::start::own_range();
-    (low..high).contains(&pc)
-}
-
-/// Whether a return address lies in the program's own code, not in the C library or the
-/// loader, which may hold locks of their own.
-#[inline]
-pub(crate) fn from_program(pc: u64) -> bool {
-    let (low, high) = crate::start::libc_range();
-    !(low..high).contains(&pc) && !in_runtime(pc) && !crate::start::in_loader(pc)
 }

@@ -1,8 +1,8 @@
 //! Appending records.
 //!
-//! The access path in [`crate::abi::access`] does the same in assembly. A record is stored
-//! first and the cursor moved after; x86 keeps the order of stores, so whatever instant the
-//! target dies at, every record before the cursor is whole.
+//! The access path in `abi::access` does the same in assembly. A record is stored before the
+//! cursor is moved; x86 keeps the order of stores, so every record before the cursor is complete
+//! whenever the target dies.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +11,7 @@ use raddle_trace::record::{Kind, LOW, RECORD_BYTES, Record};
 
 use crate::{repeats, shared, sys, tls};
 
-/// Makes lane `index` ready for `thread`; false if there is none.
+/// Prepares lane `index` for `thread`; false if there is none.
 pub(crate) fn open(index: usize, thread: u32) -> bool {
     let Some((lane, ring)) = shared::lane(index) else { return false };
     lane.ring.store(ring, Ordering::Relaxed);
@@ -43,32 +43,32 @@ pub(crate) fn access(record: Record) {
         lane.repeats.store(n, Ordering::Relaxed);
         return;
     }
-    let mut n = untold(lane);
+    let mut n = unrecorded(lane);
     if n > u64::from(u16::MAX) {
         tell_repeats(lane);
         n = 0;
     }
     push(lane, Record { tail: record.tail & LOW | n << 48, ..record });
-    lane.repeats_told.store(lane.repeats.load(Ordering::Relaxed), Ordering::Relaxed);
+    lane.repeats_recorded.store(lane.repeats.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
-/// For the access path: tells the repeats, which are too many for its record.
+/// For the access path: appends a record of the repeats, which are too many for the next record.
 pub(crate) extern "C" fn many_repeats() {
     if let Some(lane) = own() {
         tell_repeats(lane);
     }
 }
 
-/// The repeats that no record tells yet.
-fn untold(lane: &Lane) -> u64 {
-    lane.repeats.load(Ordering::Relaxed).wrapping_sub(lane.repeats_told.load(Ordering::Relaxed))
+/// The repeats that no record has counted yet.
+fn unrecorded(lane: &Lane) -> u64 {
+    lane.repeats.load(Ordering::Relaxed).wrapping_sub(lane.repeats_recorded.load(Ordering::Relaxed))
 }
 
 fn tell_repeats(lane: &Lane) {
-    let n = untold(lane);
+    let n = unrecorded(lane);
     if n > 0 {
         push(lane, Record::new(Kind::Repeats, 0, n, 0, 0));
-        lane.repeats_told.store(lane.repeats.load(Ordering::Relaxed), Ordering::Relaxed);
+        lane.repeats_recorded.store(lane.repeats.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
@@ -92,8 +92,8 @@ fn push(lane: &Lane, record: Record) {
     }
 }
 
-/// Appends a record that is no plain access, and its payload. Under control what comes
-/// after it repeats nothing from before.
+/// Appends a record other than a plain access, with its payload. Under control, later accesses
+/// repeat nothing from before it.
 pub(crate) fn append_all(kind: Kind, info: u8, operand: u64, extra: u16, pc: u64, more: &[u64]) {
     let Some(lane) = own() else { return };
     if shared::mode() == shared::TRACE {
@@ -106,14 +106,14 @@ pub(crate) fn append_all(kind: Kind, info: u8, operand: u64, extra: u16, pc: u64
     }
 }
 
-/// The chunk is full: hands it over and goes on with the next one, once that is free.
+/// The chunk is full: publishes it and continues with the next one once that is free.
 fn turn_page(lane: &Lane) {
     let ring = lane.ring.load(Ordering::Relaxed);
     let end = lane.limit.load(Ordering::Relaxed);
     let next = if end >= ring + LANE_BYTES as u64 { ring } else { end };
     let filled = lane.filled.load(Ordering::Relaxed).wrapping_add(1);
-    // The parent reads the part chunk from `filled` and the cursor together, so the cursor
-    // is moved to the new chunk before it counts as begun.
+    // The parent reads a partial chunk from `filled` and the cursor together, so the cursor is
+    // moved to the new chunk before that counts as begun.
     lane.cursor.store(next, Ordering::Release);
     lane.limit.store(next + CHUNK_BYTES as u64, Ordering::Relaxed);
     lane.filled.store(filled, Ordering::SeqCst);
@@ -136,7 +136,7 @@ fn turn_page(lane: &Lane) {
     lane.target_waits.store(0, Ordering::Relaxed);
 }
 
-/// For the access path, which has stored its record already.
+/// For the access path, which has already stored its record.
 pub(crate) extern "C" fn full() {
     if let Some(lane) = own() {
         turn_page(lane);
@@ -148,7 +148,7 @@ pub(crate) fn is_full(address: u64) -> bool {
     if address == 0 {
         return false;
     }
-    // SAFETY: a lane's address, as [`address`] gave it.
+    // SAFETY: a lane's address, as returned by [`address`].
     let lane = unsafe { &*(address as *const Lane) };
     lane.target_waits.load(Ordering::Relaxed) != 0
 }

@@ -1,18 +1,18 @@
 //! The library inside the target.
 //!
-//! It takes the place of `libtsan.so.2`: the compiler's calls before each access, and the
-//! calls to libc that threads talk through, come here. Ground rules, which the rest of the
+//! It takes the place of `libtsan.so.2`: the compiler's callbacks before each access, and the
+//! libc functions by which threads communicate, end up here. Ground rules, which the rest of the
 //! crate relies on:
 //!
-//! - **One at a time.** Under control a thread touches the [`sched`] and appends to the
-//!   [`lane`] only while it has the turn, or holds the scheduler's lock.
-//! - **Raw system calls.** We interpose libc, so what we need of the kernel goes through
-//!   [`sys`]. Of libc we call only the functions that we replace ([`real`]), and only when
-//!   they will not block.
-//! - **Own memory.** Nothing comes from the target's heap; `alloc` is served by [`heap`].
-//! - **Nothing unwinds** into the target, and no frame of ours is unwound: where the
-//!   target's code may throw or be cancelled below us, the frame is assembly ([`abi::stub`]).
-//! - **No thinking aloud.** Nothing is symbolized, sorted or formatted here. The parent does.
+//! - **One at a time.** Under control a thread touches the `sched` and appends to the `lane` only
+//!   while it holds the turn or the scheduler's lock.
+//! - **Raw system calls.** We interpose libc, so what we need from the kernel goes through `sys`.
+//!   We call only those libc functions that we replace (`real`), and only when they will not
+//!   block.
+//! - **Own memory.** Nothing comes from the target's heap; `heap` serves `alloc`.
+//! - **Nothing unwinds** into the target, and no frame of ours is unwound: where the target's
+//!   code may throw or be cancelled below us, the frame is assembly (`export`).
+//! - **No analysis.** Nothing is symbolized, sorted or formatted here. The parent does that.
 //! - **Any time.** Every entry point works before the start and after the end: until
 //!   `__tsan_init` has found a plan, and in a forked child, calls go straight to libc.
 #![cfg_attr(not(test), no_std)]
@@ -43,8 +43,12 @@ mod repeats;
 mod lane;
 #[allow(unsafe_code, reason = "walks the loader's list of modules")]
 mod modules;
+#[allow(unsafe_code, reason = "the C ABI: frames that the target unwinds through")]
+mod export;
 #[allow(unsafe_code, reason = "the functions that we replace")]
 mod real;
+#[allow(unsafe_code, reason = "calls the program's signal handlers")]
+mod signals;
 mod random;
 #[allow(unsafe_code, reason = "the shadow of the target's heap")]
 mod freed;

@@ -1,10 +1,10 @@
-//! What is loaded where.
+//! The loaded modules.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use libc::{dl_phdr_info, size_t};
-use raddle_trace::control::{MODULES_MAX, Module, OVERFLOW};
+use raddle_trace::control::{MODULES_MAX, Module, OVERFLOW, PATH_BYTES};
 use raddle_trace::id::Site;
 
 use crate::{shared, sys};
@@ -16,13 +16,13 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Writes all loaded modules that are not there yet into the control block.
+/// Writes all loaded modules that are not yet known into the control block.
 pub(crate) fn scan() {
     // SAFETY: the callback has the type that the function wants and uses no data.
-    unsafe { dl_iterate_phdr(note, core::ptr::null_mut()) };
+    unsafe { dl_iterate_phdr(add_module, core::ptr::null_mut()) };
 }
 
-unsafe extern "C" fn note(info: *mut dl_phdr_info, _: size_t, _: *mut c_void) -> c_int {
+unsafe extern "C" fn add_module(info: *mut dl_phdr_info, _: size_t, _: *mut c_void) -> c_int {
     // SAFETY: the loader passes a description that is valid during the call.
     let info = unsafe { &*info };
     let control = shared::control();
@@ -56,7 +56,7 @@ unsafe extern "C" fn note(info: *mut dl_phdr_info, _: size_t, _: *mut c_void) ->
     if low >= high {
         return 0;
     }
-    let mut path = [0u8; 448];
+    let mut path = [0u8; PATH_BYTES];
     let n_path =
         if n == 0 { executable(&mut path) } else { copy(info.dlpi_name.cast(), &mut path) };
     for (to, from) in module.path.iter().zip(&path[..n_path]) {
@@ -128,42 +128,58 @@ fn holding(pc: u64) -> Option<&'static Module> {
 /// The site of a code address.
 pub(crate) fn site(pc: u64) -> Site {
     let Some(module) = holding(pc) else { return Site::UNKNOWN };
-    let mut path = [0u8; 448];
+    let mut path = [0u8; PATH_BYTES];
+    Site::new(path_of(module, &mut path), pc - module.base.load(Ordering::Relaxed))
+}
+
+/// A module's path, copied.
+fn path_of<'a>(module: &Module, path: &'a mut [u8; PATH_BYTES]) -> &'a [u8] {
     let n = (module.path_len.load(Ordering::Relaxed) as usize).min(path.len());
     for (to, from) in path.iter_mut().zip(&module.path[..n]) {
         *to = from.load(Ordering::Relaxed);
     }
-    Site::new(&path[..n], pc - module.base.load(Ordering::Relaxed))
+    &path[..n]
 }
 
-/// Whether an address lies in the program itself: in its executable, or in a library that is
-/// not the system's or ours.
-pub(crate) fn is_program(pc: u64) -> bool {
-    let (low, high) = crate::start::own_range();
-    if (low..high).contains(&pc) {
-        return false;
+static OWN: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+static LIBC: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+static LOADER: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+/// Determines the address ranges of this library, the C library and the loader.
+pub(crate) fn note_ranges() {
+    // SAFETY: asks for the address of libc's own functions.
+    let in_libc = unsafe { libc::dlsym(libc::RTLD_NEXT, c"gnu_get_libc_version".as_ptr()) } as u64;
+    // SAFETY: as above.
+    let in_loader = unsafe { libc::dlsym(libc::RTLD_NEXT, c"__tls_get_addr".as_ptr()) } as u64;
+    let here = note_ranges as *const () as u64;
+    for (place, range) in [(here, &OWN), (in_libc, &LIBC), (in_loader, &LOADER)] {
+        if let Some((low, high)) = range_of(place) {
+            range[0].store(low, Ordering::Relaxed);
+            range[1].store(high, Ordering::Relaxed);
+        }
     }
-    holding(pc).is_some_and(|module| {
-        let starts = |prefix: &[u8]| {
-            module.path.iter().zip(prefix).all(|(at, byte)| at.load(Ordering::Relaxed) == *byte)
-        };
-        !starts(b"/lib/") && !starts(b"/usr/lib/") && !starts(b"/lib64/") && !starts(b"linux-vdso")
-    })
 }
 
-/// Whether a word may be a return address into the program: behind a call instruction.
-pub(crate) fn is_program_code(word: u64) -> bool {
-    if !is_program(word) {
-        return false;
-    }
-    let mut before = [0u8; 7];
-    sys::read_own_memory(word - 7, &mut before);
-    // A call to a relative address, or through a register or memory.
-    before[2] == 0xe8 || (1..6).any(|at| before[at] == 0xff && before[at + 1] >> 3 & 7 == 2)
+#[inline]
+fn holds(range: &[AtomicU64; 2], pc: u64) -> bool {
+    (range[0].load(Ordering::Relaxed)..range[1].load(Ordering::Relaxed)).contains(&pc)
 }
 
-/// First and last address of the module that holds this one, whether scanned or not.
-pub(crate) fn range_of(place: u64) -> Option<(u64, u64)> {
+/// Whether a return address is in this library: the compiler inserts calls to `memcpy`.
+#[inline]
+pub(crate) fn in_runtime(pc: u64) -> bool {
+    holds(&OWN, pc)
+}
+
+/// Whether a return address is in the program's own code, and not in the C library or the loader,
+/// which may hold locks of their own.
+#[inline]
+pub(crate) fn from_program(pc: u64) -> bool {
+    !holds(&LIBC, pc) && !in_runtime(pc) && !holds(&LOADER, pc)
+}
+
+/// First and last address of the module that contains this address, whether scanned or not.
+fn range_of(place: u64) -> Option<(u64, u64)> {
     let mut search = [place, 0, 0];
     // SAFETY: the callback has the type that the function wants and knows what data is.
     unsafe { dl_iterate_phdr(find, (&raw mut search).cast()) };

@@ -1,13 +1,13 @@
-//! Random numbers: small, fast, the same for the same seed (xorshift64*, Vigna 2016).
+//! Random numbers: small, fast, deterministic (xorshift64*, Vigna 2016).
 
 /// A sequence of random numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The sequence of a seed; sequences with different `stream`s of one seed are unrelated.
+    /// The sequence of a seed; different `stream`s of one seed are unrelated.
     pub(crate) const fn new(seed: u64, stream: u64) -> Self {
-        // One round of splitmix64 over both, so that neighbouring seeds differ everywhere.
+        // One round of splitmix64 over both, so that neighboring seeds differ everywhere.
         let mut z = seed
             .wrapping_add(stream.wrapping_mul(0xd134_2543_de82_ef95))
             .wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -17,12 +17,12 @@ impl Random {
         Self(if z == 0 { 0x9e37_79b9_7f4a_7c15 } else { z })
     }
 
-    /// As it was kept in a word.
+    /// Restores a sequence from [`Random::state`].
     pub(crate) const fn from_state(state: u64) -> Self {
         Self(if state == 0 { 1 } else { state })
     }
 
-    /// To be kept in a word.
+    /// The state, in one word.
     pub(crate) const fn state(self) -> u64 {
         self.0
     }

@@ -1,4 +1,4 @@
-//! The functions that we replace, as the next library in line has them.
+//! The functions that we replace, as the next library defines them.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ pub(crate) struct Real {
 }
 
 impl Real {
-    /// The function of this name.
+    /// The function with this name.
     pub(crate) const fn new(name: &'static CStr, version: Option<&'static CStr>) -> Self {
         Self { name, version, address: AtomicUsize::new(0) }
     }
@@ -32,8 +32,8 @@ impl Real {
         }
     }
 
-    /// Its address, if it was looked up already.
-    pub(crate) fn known(&self) -> Option<usize> {
+    /// Its address, if it has been looked up.
+    pub(crate) fn resolved(&self) -> Option<usize> {
         match self.address.load(Ordering::Relaxed) {
             0 => None,
             address => Some(address),
@@ -42,19 +42,19 @@ impl Real {
 
     #[cold]
     fn look_up(&self) -> usize {
-        // The loader frees memory on the way, and we may be holding locks that `free` takes.
+        // The loader frees memory meanwhile, and we may hold locks that `free` acquires.
         tls::set(tls::QUIET, tls::get(tls::QUIET) + 1);
-        let address = self.found();
+        let address = self.search();
         tls::set(tls::QUIET, tls::get(tls::QUIET) - 1);
         address
     }
 
-    fn found(&self) -> usize {
-        // glibc keeps two generations of condition variables: without its version the older
-        // one would be found.
+    fn search(&self) -> usize {
+        // glibc has two generations of condition variables: without a version, the older one
+        // would be found.
         let mut address = core::ptr::null_mut();
         if let Some(version) = self.version {
-            // SAFETY: names are zero-terminated; RTLD_NEXT asks behind the library that calls.
+            // SAFETY: names are zero-terminated; RTLD_NEXT searches after the calling library.
             address = unsafe { dlvsym(libc::RTLD_NEXT, self.name.as_ptr(), version.as_ptr()) };
         }
         if address.is_null() {
@@ -86,3 +86,19 @@ macro_rules! real {
     }};
 }
 pub(crate) use real;
+
+/// The address of a function that we replace: `address!(qsort)`.
+macro_rules! address {
+    ($name:ident) => {{
+        static REAL: $crate::real::Real = $crate::real::Real::new(
+            match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes())
+            {
+                Ok(name) => name,
+                Err(_) => unreachable!(),
+            },
+            None,
+        );
+        REAL.address()
+    }};
+}
+pub(crate) use address;

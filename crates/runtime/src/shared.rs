@@ -1,20 +1,20 @@
-//! The control block, as the target sees it.
+//! The control block, as mapped by the target.
 
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use raddle_trace::control::{
-    Control, Deliver, EVERY, Ending, FollowStep, Lane, Layout, MAGIC, MESSAGE_BYTES, MODULES_MAX,
-    Mode, Module, THREADS_MAX, ThreadSlot, VERSION,
+    Control, Death, Ending, FollowStep, Lane, Layout, MAGIC, MESSAGE_BYTES, MODULES_MAX, Module,
+    THREADS_MAX, ThreadSlot, VERSION,
 };
 
-use crate::{history, repeats, sys};
+use crate::sys;
 
 static BLOCK: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 static FOLLOW: AtomicU32 = AtomicU32::new(0);
 static LANES: AtomicU32 = AtomicU32::new(0);
 
-/// What the access path looks at. [`OFF`] until a plan was found.
+/// The mode, which the access path checks. [`OFF`] until a plan is found.
 pub(crate) static MODE: AtomicU8 = AtomicU8::new(OFF);
 
 /// Not under control: everything goes straight to libc.
@@ -23,41 +23,52 @@ pub(crate) const OFF: u8 = 0;
 pub(crate) const TRACE: u8 = 1;
 /// Free: every access takes the slow path, which stamps, records and delays.
 pub(crate) const FREE: u8 = 2;
-/// Free, and what happens at each place of memory is kept ([`crate::history`]).
+/// Free, and the history of each memory location is kept ([`crate::history`]).
 pub(crate) const COLLECT_FREE: u8 = 3;
-/// The same under control.
+/// Controlled, and the history of each memory location is kept.
 pub(crate) const COLLECT: u8 = 4;
-/// Controlled, and accesses are counted only.
+/// Controlled, and accesses are only counted.
 pub(crate) const COUNT: u8 = 5;
-/// As [`COUNT`], and there is freed memory to look out for.
+/// Like [`COUNT`], with freed memory to watch for.
 pub(crate) const WATCH: u8 = 6;
 
-/// From now on there is freed memory to look out for.
+/// From now on there is freed memory to watch for.
 pub(crate) fn watch() {
-    // Elsewhere it is looked out for anyway, or not at all.
+    // Other modes watch for it anyway, or not at all.
     let _ = MODE.compare_exchange(COUNT, WATCH, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// How the runtime works now.
+/// The current mode.
 #[inline(always)]
 pub(crate) fn mode() -> u8 {
     MODE.load(Ordering::Relaxed)
 }
 
-/// Under control, whether traced or not.
+/// Whether threads are under control, traced or not.
 #[inline(always)]
 pub(crate) fn controlled() -> bool {
     matches!(mode(), COUNT | WATCH | TRACE | COLLECT)
 }
 
-/// Threads run free.
+/// Whether threads run free.
 #[inline(always)]
 pub(crate) fn free() -> bool {
     matches!(mode(), FREE | COLLECT_FREE)
 }
 
-/// Maps the block that `descriptor` names and claims it for this process. None if it is not
-/// one that we know, or another process has it.
+/// The process id of our parent, set at start.
+pub(crate) static PARENT: AtomicU64 = AtomicU64::new(0);
+
+/// Opens a file that the parent has open under this descriptor.
+pub(crate) fn open_of_parent(descriptor: u64) -> Option<i64> {
+    let parent = PARENT.load(Ordering::Relaxed);
+    let path = sys::Path::new(b"/proc/").number(parent).text(b"/fd/").number(descriptor);
+    let file = sys::open(&path, libc::O_RDWR);
+    (file >= 0).then_some(file)
+}
+
+/// Maps the block that `descriptor` refers to and claims it for this process. None if its version
+/// is unknown, or another process has claimed it.
 pub(crate) fn attach(descriptor: i64) -> Option<&'static Control> {
     let head = sys::map_shared(descriptor, size_of::<Control>());
     if head.is_null() {
@@ -88,25 +99,6 @@ pub(crate) fn attach(descriptor: i64) -> Option<&'static Control> {
     Some(self::control())
 }
 
-/// Sets the mode that the plan asks for.
-pub(crate) fn set_mode() {
-    let plan = &control().plan;
-    if plan.options.load(Ordering::Relaxed) & EVERY != 0 {
-        repeats::record_every();
-    }
-    let mode = match (
-        Mode::from_u8(plan.mode.load(Ordering::Relaxed) as u8),
-        Deliver::from_u8(plan.deliver.load(Ordering::Relaxed) as u8),
-    ) {
-        (Some(Mode::Free), Some(Deliver::Histories)) if history::start_by(plan) => COLLECT_FREE,
-        (Some(Mode::Free), _) => FREE,
-        (_, Some(Deliver::Trace)) => TRACE,
-        (_, Some(Deliver::Histories)) if history::start_by(plan) => COLLECT,
-        _ => COUNT,
-    };
-    MODE.store(mode, Ordering::Release);
-}
-
 fn layout() -> Layout {
     Layout {
         n_follow: FOLLOW.load(Ordering::Relaxed) as usize,
@@ -120,7 +112,7 @@ fn block() -> *mut u8 {
     block
 }
 
-/// Its head.
+/// The head of the control block.
 pub(crate) fn control() -> &'static Control {
     // SAFETY: the mapping starts with it and stays for good.
     unsafe { &*block().cast::<Control>() }
@@ -140,7 +132,13 @@ pub(crate) fn module(index: usize) -> &'static Module {
     unsafe { &*block().add(layout().modules()).cast::<Module>().add(index) }
 }
 
-/// A step of the schedule to follow, or none behind its end.
+/// Where the state of a thread is kept that a signal kills.
+pub(crate) fn death() -> &'static Death {
+    // SAFETY: within the mapping, as the layout has room for one.
+    unsafe { &*block().add(layout().death()).cast::<Death>() }
+}
+
+/// A step of the schedule to follow, or none after its end.
 pub(crate) fn follow(index: u64) -> Option<&'static FollowStep> {
     if index >= layout().n_follow as u64 {
         return None;
@@ -149,7 +147,7 @@ pub(crate) fn follow(index: u64) -> Option<&'static FollowStep> {
     Some(unsafe { &*block().add(layout().follow()).cast::<FollowStep>().add(index as usize) })
 }
 
-/// A lane and the address of its ring, or none if there are not that many.
+/// A lane and the address of its ring; none if the index is too large.
 pub(crate) fn lane(index: usize) -> Option<(&'static Lane, u64)> {
     if index >= layout().n_lanes {
         return None;
@@ -161,7 +159,7 @@ pub(crate) fn lane(index: usize) -> Option<(&'static Lane, u64)> {
     Some((lane, ring))
 }
 
-/// Stores how the run ended, unless something already did. The message is cut to fit.
+/// Stores how the run ended, unless that is already stored. The message is truncated to fit.
 pub(crate) fn fail(ending: Ending, message: &[u8]) {
     if BLOCK.load(Ordering::Acquire).is_null() {
         return;

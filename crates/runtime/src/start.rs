@@ -1,17 +1,18 @@
 //! Start and end.
 
+use core::arch::global_asm;
 use core::ffi::{CStr, c_char, c_int};
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use raddle_trace::control::{Deliver, EVERY, Mode};
 use raddle_trace::record::Kind;
 
-use crate::abi::stub::{self, raddle_main};
 use crate::interpose::{affinity, process, signal, thread};
 use crate::real::{Real, real};
 use crate::sched::object::NOBODY;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
-use crate::{freed, hook, lane, modules, shared, sys, tls};
+use crate::{export, freed, history, hook, lane, modules, repeats, shared, sys, tls};
 
 unsafe extern "C" {
     static mut environ: *mut *mut c_char;
@@ -19,8 +20,8 @@ unsafe extern "C" {
 
 static STARTED: AtomicBool = AtomicBool::new(false);
 
-/// Called by every instrumented module; the first call counts that comes when libc is
-/// ready. An executable's own first call comes before any library is initialized.
+/// Called by every instrumented module; the first call after libc is ready counts. An
+/// executable's own first call comes before any library is initialized.
 pub(crate) fn start() {
     // SAFETY: libc's own variable.
     if unsafe { environ }.is_null() {
@@ -29,14 +30,14 @@ pub(crate) fn start() {
     if STARTED.swap(true, Ordering::AcqRel) {
         return;
     }
-    note_ranges();
-    stub::TESTCANCEL.store(REAL_TESTCANCEL.address(), Ordering::Release);
+    modules::note_ranges();
+    export::TESTCANCEL.store(REAL_TESTCANCEL.address(), Ordering::Release);
     let Some(descriptor) = open_control() else { return };
     let attached = shared::attach(descriptor);
     sys::close(descriptor);
     let Some(control) = attached else { return };
     restore_environment();
-    // If raddle dies, nobody is left to take the trace or to say when it is enough.
+    // If raddle dies, nobody is left to read the trace or to stop the target.
     sys::syscall!(libc::SYS_prctl, libc::PR_SET_PDEATHSIG, libc::SIGKILL);
     let_through(
         control.plan.options.load(Ordering::Relaxed) >> raddle_trace::control::HELD_SIGNALS_SHIFT,
@@ -45,11 +46,11 @@ pub(crate) fn start() {
     signal::start();
     process::start();
     note_stack_size();
-    thread::KEY.store(last_key(), Ordering::Relaxed);
-    thread::set_key();
+    tls::KEY.store(last_key(), Ordering::Relaxed);
+    tls::call_at_end();
     let stack = main_stack();
-    if control.plan.mode.load(Ordering::Relaxed) == raddle_trace::control::Mode::Free as u32 {
-        shared::set_mode();
+    if control.plan.mode.load(Ordering::Relaxed) == Mode::Free as u32 {
+        set_mode();
         hook::free_begin(NOBODY, 0, stack);
         return;
     }
@@ -63,18 +64,39 @@ pub(crate) fn start() {
     slot.stack_high.store(stack.1, Ordering::Relaxed);
     SCHED.lock().start();
     sched::first(0);
-    shared::set_mode();
+    set_mode();
     hook::record(Kind::Begin, 0, 0, 0, 0, &[u64::from(NOBODY), stack.0, stack.1]);
 }
 
-/// Lets signals through that are blocked only because our parent holds them back.
+/// Sets the mode that the plan asks for.
+fn set_mode() {
+    let plan = &shared::control().plan;
+    if plan.options.load(Ordering::Relaxed) & EVERY != 0 {
+        repeats::record_every();
+    }
+    let mode = match (
+        Mode::from_u8(plan.mode.load(Ordering::Relaxed) as u8),
+        Deliver::from_u8(plan.deliver.load(Ordering::Relaxed) as u8),
+    ) {
+        (Some(Mode::Free), Some(Deliver::Histories)) if history::start_by(plan) => {
+            shared::COLLECT_FREE
+        }
+        (Some(Mode::Free), _) => shared::FREE,
+        (_, Some(Deliver::Trace)) => shared::TRACE,
+        (_, Some(Deliver::Histories)) if history::start_by(plan) => shared::COLLECT,
+        _ => shared::COUNT,
+    };
+    shared::MODE.store(mode, Ordering::Release);
+}
+
+/// Unblocks signals that are blocked only because our parent does so.
 fn let_through(signals: u32) {
     let mask = u64::from(signals);
     sys::syscall!(libc::SYS_rt_sigprocmask, libc::SIG_UNBLOCK, &raw const mask, 0, 8);
 }
 
-/// A thread key whose destructor runs behind those of the program's keys: libc calls them in
-/// the order of their numbers, and gives out the lowest that is free.
+/// A thread key whose destructor runs after those of the program's keys: libc calls them in order
+/// of their numbers, and assigns the lowest free number.
 fn last_key() -> u32 {
     const KEYS: usize = 256;
     let mut keys = [0; KEYS];
@@ -94,8 +116,6 @@ fn last_key() -> u32 {
 
 static REAL_TESTCANCEL: Real = Real::new(c"pthread_testcancel", None);
 
-static PARENT: AtomicU64 = AtomicU64::new(0);
-
 /// Opens the control block that the environment names.
 fn open_control() -> Option<i64> {
     let value = variable(raddle_trace::control::VARIABLE.as_bytes())?;
@@ -106,22 +126,11 @@ fn open_control() -> Option<i64> {
             digit.is_ascii_digit().then(|| n * 10 + u64::from(digit - b'0'))
         })
     };
-    PARENT.store(number(parent)?, Ordering::Relaxed);
-    open_of_parent(number(descriptor)?)
+    shared::PARENT.store(number(parent)?, Ordering::Relaxed);
+    shared::open_of_parent(number(descriptor)?)
 }
 
-/// Opens what the parent has open.
-pub(crate) fn open_of_parent(descriptor: u64) -> Option<i64> {
-    let mut path = crate::die::Line { bytes: [0; 512], len: 0 };
-    let _ = core::fmt::Write::write_fmt(
-        &mut path,
-        format_args!("/proc/{}/fd/{descriptor}\0", PARENT.load(Ordering::Relaxed)),
-    );
-    let file = sys::open(&path.bytes[..path.len], libc::O_RDWR);
-    (file >= 0).then_some(file)
-}
-
-/// The index and text of every entry of the environment.
+/// Index and text of every environment entry.
 fn entries() -> impl Iterator<Item = (usize, &'static [u8])> {
     // SAFETY: libc's own variable.
     let start = unsafe { environ };
@@ -140,7 +149,7 @@ fn variable(name: &[u8]) -> Option<&'static [u8]> {
     entries().find_map(|(_, entry)| entry.strip_prefix(name)?.strip_prefix(b"="))
 }
 
-/// Children of the target are to find the environment as the user has it: without us.
+/// Restores the user's environment for children of the target, without us.
 fn restore_environment() {
     let before = variable(b"RADDLE_PRELOAD_WAS");
     let mut kept = 0;
@@ -154,7 +163,7 @@ fn restore_environment() {
         // SAFETY: both indices are within the list.
         let from = unsafe { *list.add(index) };
         if let (true, Some(before)) = (preload, before) {
-            // It is shorter than what is there, which holds it and our library's path.
+            // It is shorter than what is there, which contains it and our library's path.
             for (at, &byte) in before.iter().chain(b"\0").enumerate() {
                 // SAFETY: within the entry's own text, by the comment above.
                 unsafe { *from.add(b"LD_PRELOAD=".len() + at) = byte as c_char };
@@ -171,57 +180,50 @@ fn restore_environment() {
 fn note_stack_size() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     sys::syscall!(libc::SYS_prlimit64, 0, libc::RLIMIT_STACK, 0, &raw mut limit);
-    // Without a limit glibc takes two megabytes.
+    // Without a limit, glibc uses two megabytes.
     let bytes = if limit.rlim_cur == libc::RLIM_INFINITY { 2 << 20 } else { limit.rlim_cur };
     thread::STACK_BYTES.store(bytes, Ordering::Relaxed);
 }
 
-/// The main thread's stack: it ends behind the environment, and may grow to its limit.
+/// The main thread's stack: it ends after the environment, and may grow to its limit.
 fn main_stack() -> (u64, u64) {
     // SAFETY: libc's own variable, in static memory; it points at the upper end of the stack.
     let high = (unsafe { environ } as u64).next_multiple_of(4096) + (256 << 10);
     (high.saturating_sub(thread::STACK_BYTES.load(Ordering::Relaxed)), high)
 }
 
-static OWN: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
-static LIBC: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
-static LOADER: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
-
-/// Where this library is.
-pub(crate) fn own_range() -> (u64, u64) {
-    (OWN[0].load(Ordering::Relaxed), OWN[1].load(Ordering::Relaxed))
-}
-
-/// Where the C library is.
-pub(crate) fn libc_range() -> (u64, u64) {
-    (LIBC[0].load(Ordering::Relaxed), LIBC[1].load(Ordering::Relaxed))
-}
-
-/// Whether a code address is the loader's.
-pub(crate) fn in_loader(pc: u64) -> bool {
-    (LOADER[0].load(Ordering::Relaxed)..LOADER[1].load(Ordering::Relaxed)).contains(&pc)
-}
-
-fn note_ranges() {
-    // SAFETY: asks for the address of libc's own functions.
-    let in_libc = unsafe { libc::dlsym(libc::RTLD_NEXT, c"gnu_get_libc_version".as_ptr()) } as u64;
-    // SAFETY: as above.
-    let in_loader = unsafe { libc::dlsym(libc::RTLD_NEXT, c"__tls_get_addr".as_ptr()) } as u64;
-    let here = start as *const () as u64;
-    for (place, range) in [(here, &OWN), (in_libc, &LIBC), (in_loader, &LOADER)] {
-        if let Some((low, high)) = modules::range_of(place) {
-            range[0].store(low, Ordering::Relaxed);
-            range[1].store(high, Ordering::Relaxed);
-        }
-    }
-}
-
 /// The program's `main`.
-pub(crate) static MAIN: AtomicUsize = AtomicUsize::new(0);
+static MAIN: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" {
+    /// Replaces `main`.
+    fn raddle_main(argc: c_int, argv: *mut *mut c_char, env: *mut *mut c_char) -> c_int;
+}
+
+global_asm!(
+    ".text",
+    ".hidden raddle_main",
+    ".globl raddle_main",
+    ".type raddle_main,@function",
+    "raddle_main:",
+    ".cfi_startproc",
+    "sub rsp, 8",
+    ".cfi_adjust_cfa_offset 8",
+    "call qword ptr [rip + {main}]",
+    "mov edi, eax",
+    "call {after_main}",
+    "add rsp, 8",
+    ".cfi_adjust_cfa_offset -8",
+    "ret",
+    ".cfi_endproc",
+    ".size raddle_main, . - raddle_main",
+    main = sym MAIN,
+    after_main = sym after_main,
+);
 
 type Main = unsafe extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 
-/// libc calls `exit` behind `main` without our seeing it, so `main` itself is replaced.
+/// libc calls `exit` after `main` where we cannot see it, so `main` itself is replaced.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn __libc_start_main(
     main: usize,
@@ -236,8 +238,8 @@ extern "C" fn __libc_start_main(
     real!(__libc_start_main(raddle_main => Main, argc => c_int, argv => *mut *mut c_char, init => usize, fini => usize, loader_fini => usize, stack_end => usize) -> c_int)
 }
 
-/// `main` has returned. Threads that can run may run first.
-pub(crate) extern "C" fn after_main(status: c_int) -> c_int {
+/// Runs after `main` has returned. Threads that can run may run first.
+extern "C" fn after_main(status: c_int) -> c_int {
     if let Some(me) = hook::me() {
         hook::sync(me, 0, Wait::Nothing, NEVER);
     }

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use libc::{c_int, c_long};
 
-/// Makes a system call; the result is as the kernel gives it, negative for an error.
+/// Makes a system call; returns the kernel's result, negative for an error.
 ///
 /// # Safety
 /// The arguments are what the system call of this number demands.
@@ -35,7 +35,7 @@ macro_rules! syscall {
 }
 pub(crate) use syscall;
 
-/// The arguments of a system call, and zeros for those that it has not.
+/// Pads the arguments of a system call with zeros.
 pub(crate) fn padded<const N: usize>(given: [u64; N]) -> [u64; 6] {
     core::array::from_fn(|index| given.get(index).copied().unwrap_or(0))
 }
@@ -58,14 +58,27 @@ pub(crate) fn futex_wake(word: &AtomicU32, shared: bool) {
     syscall!(libc::SYS_futex, word.as_ptr(), op, 1);
 }
 
-/// The kernel's name of this thread.
+/// The kernel's id of this thread.
 pub(crate) fn gettid() -> u32 {
     syscall!(libc::SYS_gettid) as u32
 }
 
-/// This process.
+/// The processor's time stamp counter, which runs at the same rate on all processors of any
+/// machine of the last decade.
+pub(crate) fn time_stamp() -> u64 {
+    // SAFETY: reads a counter.
+    core::hint::black_box(unsafe { core::arch::x86_64::_rdtsc() })
+}
+
+/// The id of this process.
 pub(crate) fn getpid() -> u32 {
     syscall!(libc::SYS_getpid) as u32
+}
+
+/// Whether there are child processes, also such that have ended and not been waited for.
+pub(crate) fn has_children() -> bool {
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    syscall!(libc::SYS_waitid, libc::P_ALL, 0, 0, options, 0) >= 0
 }
 
 /// Whether the thread still exists.
@@ -76,6 +89,13 @@ pub(crate) fn thread_exists(thread: u32) -> bool {
 /// Sends a signal to a thread of this process.
 pub(crate) fn tgkill(thread: u32, signal: c_int) -> i64 {
     syscall!(libc::SYS_tgkill, getpid(), thread, signal)
+}
+
+/// The signals that wait for this thread or for the whole process, since they are blocked.
+pub(crate) fn pending_signals() -> u64 {
+    let mut set = 0u64;
+    syscall!(libc::SYS_rt_sigpending, &raw mut set, 8);
+    set
 }
 
 /// Lets another thread of this processor go first.
@@ -104,16 +124,16 @@ pub(crate) fn exit_group(status: c_int) -> ! {
     }
 }
 
-/// Writes to standard error, once, whatever comes of it.
+/// Writes to standard error once, ignoring errors.
 pub(crate) fn complain(text: &[u8]) {
     syscall!(libc::SYS_write, 2, text.as_ptr(), text.len());
 }
 
-/// Our mappings lie where nobody else's do, side by side from here: how many we need, and how
-/// large, depends on the plan, and must not move the stacks and heaps of the target.
+/// Our mappings are contiguous from here, away from all others: how many we need, and how large,
+/// depends on the plan and must not move the stacks and heaps of the target.
 static NEXT: AtomicU64 = AtomicU64::new(0x2000_0000_0000);
 
-/// Maps memory, or gives null.
+/// Maps memory; null on failure.
 fn map(bytes: usize, flags: c_int, descriptor: i64) -> *mut u8 {
     let prot = libc::PROT_READ | libc::PROT_WRITE;
     let room = bytes.next_multiple_of(1 << 16) as u64;
@@ -133,41 +153,96 @@ fn map(bytes: usize, flags: c_int, descriptor: i64) -> *mut u8 {
     if address < 0 { core::ptr::null_mut() } else { address as *mut u8 }
 }
 
-/// Fresh zeroed memory, or null.
+/// Fresh zeroed memory; null on failure.
 pub(crate) fn map_anonymous(bytes: usize) -> *mut u8 {
     map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
 }
 
-/// The file's bytes as memory shared with whoever else maps it, or null.
+/// The file's contents as shared memory; null on failure.
 pub(crate) fn map_shared(descriptor: i64, bytes: usize) -> *mut u8 {
     map(bytes, libc::MAP_SHARED, descriptor)
 }
 
-/// Tells for each page of a mapping whether it is there: 1 in its byte if so. At most as many
-/// pages as there are bytes. False if that cannot be told.
+/// Stores for each page of a mapping whether it is resident: 1 in its byte if so. At most as many
+/// pages as there are bytes. False on failure.
 pub(crate) fn pages_there(start: u64, bytes: u64, into: &mut [u8]) -> bool {
     assert!(bytes <= into.len() as u64 * 4096, "internal bug: too many pages");
     syscall!(libc::SYS_mincore, start, bytes, into.as_mut_ptr()) == 0
 }
 
-/// Keeps a mapping out of core dumps, to which it would add terabytes, and out of children.
+/// Excludes a mapping from core dumps, to which it would add terabytes, and from children.
 pub(crate) fn keep_to_ourselves(start: u64, bytes: u64) {
     syscall!(libc::SYS_madvise, start, bytes, libc::MADV_DONTDUMP);
     syscall!(libc::SYS_madvise, start, bytes, libc::MADV_DONTFORK);
 }
 
-/// Gives pages of a shared mapping back, also in the file behind it.
+/// Removes pages of a shared mapping, also from the file behind it.
 pub(crate) fn remove_pages(start: u64, bytes: u64) {
     syscall!(libc::SYS_madvise, start, bytes, libc::MADV_REMOVE);
 }
 
-/// Opens the file that the zero-terminated path names, with `flags`; negative if it can't.
-pub(crate) fn open(path: &[u8], flags: c_int) -> i64 {
-    assert!(path.last() == Some(&0), "internal bug: a path without its end");
-    syscall!(libc::SYS_open, path.as_ptr(), flags | libc::O_CLOEXEC, 0)
+/// A path built without formatting.
+pub(crate) struct Path {
+    // invariant: zeros from `len` on, and at least one.
+    bytes: [u8; 64],
+    len: usize,
 }
 
-/// Reads once; how many bytes.
+impl Path {
+    /// A path that starts with this text.
+    pub(crate) fn new(text: &[u8]) -> Self {
+        Self { bytes: [0; 64], len: 0 }.text(text)
+    }
+
+    /// Appends a text.
+    pub(crate) fn text(mut self, text: &[u8]) -> Self {
+        let end = self.len + text.len();
+        assert!(end < self.bytes.len(), "internal bug: a path is too long");
+        self.bytes[self.len..end].copy_from_slice(text);
+        self.len = end;
+        self
+    }
+
+    /// Appends a decimal number without leading zeros.
+    pub(crate) fn number(self, mut number: u64) -> Self {
+        let mut digits = [0; 20];
+        let mut first = digits.len();
+        loop {
+            first -= 1;
+            digits[first] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                return self.text(&digits[first..]);
+            }
+        }
+    }
+}
+
+/// Opens a file with `flags`; negative on failure.
+pub(crate) fn open(path: &Path, flags: c_int) -> i64 {
+    syscall!(libc::SYS_open, path.bytes.as_ptr(), flags | libc::O_CLOEXEC, 0)
+}
+
+/// Makes a timer descriptor that is not set readable, with this number of expirations; false if it
+/// is no such descriptor.
+pub(crate) fn set_expirations(descriptor: c_int, n: u64) -> bool {
+    /// `TFD_IOC_SET_TICKS`, which a kernel without checkpoints does not have.
+    const SET_TICKS: u32 = 0x4008_5400;
+    if syscall!(libc::SYS_ioctl, descriptor, SET_TICKS, &raw const n) == 0 {
+        return true;
+    }
+    // A time that is long past counts as one expiration, a moment later.
+    let mut past = [0u64; 4];
+    past[3] = 1;
+    let absolute = libc::TFD_TIMER_ABSTIME;
+    if syscall!(libc::SYS_timerfd_settime, descriptor, absolute, past.as_ptr(), 0) < 0 {
+        return false;
+    }
+    poll(&mut [libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 }], 1_000);
+    true
+}
+
+/// Reads once; returns the number of bytes.
 pub(crate) fn read(descriptor: i64, into: &mut [u8]) -> usize {
     let n = syscall!(libc::SYS_read, descriptor, into.as_mut_ptr(), into.len());
     usize::try_from(n).unwrap_or(0)
@@ -178,34 +253,22 @@ pub(crate) fn close(descriptor: i64) {
     syscall!(libc::SYS_close, descriptor);
 }
 
-/// Asks which of the descriptors are ready, waiting at most `ms`.
+/// Polls the descriptors, waiting at most `ms`.
 pub(crate) fn poll(descriptors: &mut [libc::pollfd], ms: c_int) -> i64 {
     syscall!(libc::SYS_poll, descriptors.as_mut_ptr(), descriptors.len(), ms)
 }
 
-/// What a thread of ours is doing, as the kernel's one-letter state; `?` if unknown.
+/// The state of one of our threads, as the kernel's letter; `?` if unknown.
 pub(crate) fn thread_state(thread: u32) -> u8 {
-    let mut path = *b"/proc/self/task/0000000000/stat\0";
-    let (mut at, mut rest) = (25, thread);
-    while at >= 16 {
-        path[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        at -= 1;
-    }
-    // The kernel does not take leading zeros: move the digits to the front.
-    let first = path[16..26].iter().position(|&digit| digit != b'0').unwrap_or(9);
-    let mut short = [0u8; 40];
-    let (head, tail) = (&path[..16], &path[16 + first..]);
-    short[..16].copy_from_slice(head);
-    short[16..16 + tail.len()].copy_from_slice(tail);
-    let file = open(&short, libc::O_RDONLY);
+    let path = Path::new(b"/proc/self/task/").number(u64::from(thread)).text(b"/stat");
+    let file = open(&path, libc::O_RDONLY);
     if file < 0 {
         return b'?';
     }
     let mut text = [0u8; 256];
     let n = read(file, &mut text);
     close(file);
-    // The state follows the name, which is in parentheses and may hold anything.
+    // The state follows the name, which is in parentheses and may contain anything.
     text[..n]
         .iter()
         .rposition(|&byte| byte == b')')
@@ -214,9 +277,32 @@ pub(crate) fn thread_state(thread: u32) -> u8 {
         .unwrap_or(b'?')
 }
 
-/// Reads memory of this process that may not be there.
+/// Reads memory of this process that may be unmapped.
 pub(crate) fn read_own_memory(from: u64, into: &mut [u8]) {
-    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let remote = libc::iovec { iov_base: from as *mut _, iov_len: into.len() };
-    syscall!(libc::SYS_process_vm_readv, getpid(), &raw const local, 1, &raw const remote, 1, 0);
+    copy_own_memory(from, into.as_mut_ptr() as u64, into.len() as u64);
+}
+
+/// Copies memory of this process that may be unmapped; returns whether all of it was copied.
+pub(crate) fn copy_own_memory(from: u64, to: u64, bytes: u64) -> bool {
+    let local = libc::iovec { iov_base: to as *mut _, iov_len: bytes as usize };
+    let remote = libc::iovec { iov_base: from as *mut _, iov_len: bytes as usize };
+    let (local, remote) = (&raw const local, &raw const remote);
+    let n = syscall!(libc::SYS_process_vm_readv, getpid(), local, 1, remote, 1, 0);
+    n == bytes as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_put_together() {
+        for (number, text) in
+            [(0, "/a/0/b"), (1070, "/a/1070/b"), (u64::MAX, "/a/18446744073709551615/b")]
+        {
+            let path = Path::new(b"/a/").number(number).text(b"/b");
+            assert_eq!(&path.bytes[..path.len], text.as_bytes());
+            assert_eq!(path.bytes[path.len], 0);
+        }
+    }
 }

@@ -1,61 +1,61 @@
 //! The thread-local words that every access needs.
 //!
-//! They lie in the static thread-local block (initial-exec), so that reading one takes two
+//! They are in the static thread-local block (initial-exec), so reading one takes two
 //! instructions and no call. All start as zero, which means «not under control»: with
-//! [`COUNTDOWN`] at zero the first access of a thread takes the slow path and is told so.
+//! [`COUNTDOWN`] at zero, the first access of a thread takes the slow path and is handled there.
 
 use core::arch::{asm, global_asm};
+use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Steps that the thread may take before it must ask again.
+/// Steps left before the thread must ask again.
 pub(crate) const COUNTDOWN: usize = 0;
 /// Address of the thread's [`raddle_trace::control::Lane`].
 pub(crate) const LANE: usize = 8;
-/// Return address of the interposed call that is going on.
+/// Return address of the current interposed call.
 pub(crate) const CALLER: usize = 16;
 /// Number of the thread plus 1; 0 if it is not under control.
 pub(crate) const THREAD: usize = 24;
 /// What [`COUNTDOWN`] was when the thread last got steps.
 pub(crate) const BUDGET: usize = 32;
-/// 1 while the thread has the turn.
+/// 1 while the thread holds the turn.
 pub(crate) const TURN: usize = 40;
-/// Above 0 while events are not to be recorded or scheduled: inside the runtime, or by annotation.
+/// Above 0 while events are neither recorded nor scheduled: inside the runtime, or by annotation.
 pub(crate) const QUIET: usize = 48;
 /// 1 if the thread must test for cancellation on the way out.
 pub(crate) const CANCEL: usize = 56;
-/// The stack pointer at a call during which the thread must not be made to wait, since the
-/// loader's lock is held; 0 outside of one. See [`sticky`].
+/// The stack pointer at a call during which the thread must not wait, since it holds the loader's
+/// lock; 0 outside such a call. See [`sticky`].
 pub(crate) const STICKY: usize = 64;
 /// Rounds of thread-key destructors so far.
 pub(crate) const ROUNDS: usize = 72;
-/// Bit set of signals that arrived and were put off.
+/// Bit set of deferred signals.
 pub(crate) const SIGNALS: usize = 80;
-/// State of the random numbers of this thread, in free mode.
+/// State of this thread's random numbers in free mode.
 pub(crate) const RANDOM: usize = 88;
-/// The fiber that the thread runs as.
+/// The fiber that the thread is running.
 pub(crate) const FIBER: usize = 96;
 /// The thread's memory for signals.
 pub(crate) const SIGNAL_AREA: usize = 112;
-/// 1 while a signal that arrives is handled on the spot.
+/// 1 while an arriving signal is handled immediately.
 pub(crate) const SIGNALS_NOW: usize = 120;
-/// Return address of the `new` or `delete` that is going on, until the allocation behind it
-/// takes it.
+/// Return address of the current `new` or `delete`, until the allocation that it makes consumes
+/// it.
 pub(crate) const NEW_CALLER: usize = 144;
-/// Files of libc's that the thread has locked.
+/// Number of libc's files that the thread has locked.
 pub(crate) const FILES: usize = 128;
-/// 1 if the thread has ended, or is not to be taken under control.
+/// 1 if the thread has ended, or must not be taken under control.
 pub(crate) const FOREIGN: usize = 136;
-/// Return address of the string function that is going on: apart from [`CALLER`], since the
-/// compiler calls those on our own behalf too.
+/// Return address of the current string function: separate from [`CALLER`], since the compiler
+/// inserts calls to those in our own code too.
 pub(crate) const STRING_CALLER: usize = 104;
 
-/// Who reads, and who writes, as [`crate::history`] knows them: [`THREAD`] above 48 bits for the
-/// place in the program, the highest bit for a write.
+/// Keys of [`crate::history`] for reads: [`THREAD`] above 48 bits for the code address.
+/// [`WRITER`] also has the highest bit set.
 pub(crate) const READER: usize = 152;
-/// See [`READER`].
+/// The key for writes; see [`READER`].
 pub(crate) const WRITER: usize = 160;
 
-/// While what free threads do is kept: 1 if an access comes with a delay once [`COUNTDOWN`] has
-/// run out.
+/// While free threads are collected: 1 if the access at which [`COUNTDOWN`] runs out is delayed.
 pub(crate) const DELAYED: usize = 168;
 
 global_asm!(
@@ -99,7 +99,7 @@ pub(crate) fn set(word: usize, value: u64) {
     }
 }
 
-/// The address of this thread's block, by which another thread can reach it.
+/// The address of this thread's block, through which another thread can reach it.
 pub(crate) fn address() -> u64 {
     let address: u64;
     // SAFETY: computes an address; the thread's control block holds its own address at fs:0.
@@ -120,18 +120,33 @@ pub(crate) fn thread() -> Option<u32> {
     (get(THREAD) as u32).checked_sub(1)
 }
 
-/// The number of the running thread; none if it is not under control.
+/// Sets the number of the running thread; none if it is not under control.
 pub(crate) fn set_thread(thread: Option<u32>) {
     let number = thread.map_or(0, |thread| u64::from(thread) + 1);
     set(THREAD, number);
-    // Free threads can be more than there is room for; those are nobody.
+    // There can be more free threads than there is room for; the others get no number.
     let number = if number < 1 << 15 { number } else { 0 };
     set(READER, number << 48);
     set(WRITER, number << 48 | 1 << 63);
 }
 
-/// Whether the thread must keep the turn. The call that made it sticky leaves no trace when
-/// it returns, but then the stack is above where it was called.
+/// Steps that the running thread has performed of its budget.
+pub(crate) fn performed() -> u64 {
+    get(BUDGET).saturating_sub((get(COUNTDOWN) as i64).max(0) as u64)
+}
+
+/// The libc key whose destructor signals the end of a thread.
+pub(crate) static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// Makes the destructor of [`KEY`] run when the running thread ends.
+pub(crate) fn call_at_end() {
+    let key = KEY.load(Ordering::Relaxed);
+    // SAFETY: a key of ours; the value only has to be something.
+    unsafe { libc::pthread_setspecific(key, core::ptr::dangling()) };
+}
+
+/// Whether the thread must keep the turn. The call that made it sticky leaves no trace when it
+/// returns, but then the stack pointer is above where it was.
 pub(crate) fn sticky() -> bool {
     let since = get(STICKY);
     if since == 0 {

@@ -1,8 +1,8 @@
-//! Clips: executions worth keeping, as small files.
+//! Clips: runs worth keeping, as small files.
 //!
-//! A clip holds all that it takes to see an execution again: the program and what it was
-//! given, who ran when, and what came of it. It is JSON, one schedule step per line, made to
-//! be read, compared and checked in:
+//! A clip holds everything needed to reproduce a run: the program and its input, which thread ran
+//! when, and the outcome. It is JSON with one schedule step per line, meant to be read, compared
+//! and checked in:
 //!
 //! ```text
 //! {
@@ -27,10 +27,9 @@
 //!   ]
 //! }
 //! ```
-//! Fields come in this order. `stdin` is null for none, or names a `file`, or holds the
-//! bytes as `text`, or as `hex` if they are not text. Steps are those of
-//! [`crate::schedule`]. An unknown field is an error, since it would be passed over in
-//! silence; a new field brings a new version.
+//! Fields have this order. `stdin` is null for none, or names a `file`, or holds the bytes as
+//! `text`, or as `hex` if they are not text. Steps are those of [`crate::schedule`]. An unknown
+//! field is an error, since it would be ignored silently; a new field requires a new version.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,66 +40,69 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::control::Policy;
+use crate::failure::FailureKind;
+use crate::file::replaceable;
 use crate::schedule::Schedule;
 
-/// The version that this code writes and the newest that it reads.
+/// The version that this code writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
 
-/// An execution to see again.
+/// A run that can be reproduced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clip {
-    /// What kind of file it is.
+    /// The kind and version of the file.
     pub schema: Schema,
     /// Path of the executable.
     pub program: String,
-    /// Its build-id in hexadecimal digits, empty if it has none.
+    /// Its build-id in hexadecimal; empty if it has none.
     pub build_id: String,
-    /// Arguments, without the program's name.
+    /// Arguments without the program's name.
     pub args: Vec<String>,
-    /// Where it runs.
+    /// The working directory.
     pub directory: String,
-    /// Variables that matter; what else the environment holds is not part of the clip.
+    /// The environment variables that matter; the rest of the environment is not part of the
+    /// clip.
     pub environment: BTreeMap<String, String>,
-    /// What it reads.
+    /// The standard input.
     pub stdin: Stdin,
-    /// Who goes next once the schedule has ended.
+    /// The policy after the schedule has ended.
     pub policy: Policy,
-    /// Of choices after the schedule's end, and of the randomness that the target asks for.
+    /// Seed of choices after the schedule's end, and of randomness that the target requests.
     pub seed: u64,
-    /// How it is run.
+    /// How to run it.
     pub options: Options,
-    /// How its outcome is judged.
+    /// How to judge its outcome.
     pub judge: Judge,
-    /// The schedule is about these.
+    /// The modules that the schedule refers to.
     pub modules: Vec<Module>,
-    /// What comes of it.
+    /// The expected outcome.
     pub expect: Outcome,
-    /// The finding that it shows, in the form that the report gives it.
+    /// The finding that it demonstrates, as in the report.
     pub anomaly: Option<serde_json::Value>,
-    /// Who runs when.
+    /// Which thread runs when.
     #[serde(with = "steps")]
     pub schedule: Schedule,
 }
 
-/// Says in the file that it is a clip, and of which version.
+/// Identifies the file as a clip of a certain version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Schema;
 
-/// What a target reads on its standard input.
+/// A target's standard input.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Option<StoredStdin>", try_from = "Option<StoredStdin>")]
 pub enum Stdin {
     /// Nothing.
     #[default]
     Empty,
-    /// A file.
+    /// The contents of a file.
     File(String),
     /// These bytes.
     Bytes(Vec<u8>),
 }
 
-/// How a clip is run; see the fields of the same names in [`crate::control::Plan`].
+/// How to run a clip; see the fields of the same names in [`crate::control::Plan`].
 #[expect(missing_docs, reason = "documented there")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -110,74 +112,89 @@ pub struct Options {
     pub depth: u32,
     pub steps_expected: u64,
     pub steps_max: u64,
+    /// None in clips of versions that had no such limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_max: Option<u64>,
 }
 
-/// How an outcome is judged, where the command line said so.
+/// How to judge an outcome, where the command line said so.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Judge {
-    /// Longer is a hang.
+    /// A longer run is a hang.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The exit status of a pass.
+    /// The exit status of a passing run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_exit: Option<i32>,
-    /// A file with the output of a pass.
+    /// A file with the output of a passing run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_stdout: Option<String>,
-    /// A command that tells a pass.
+    /// A command that decides whether a run passes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oracle: Option<String>,
 }
 
-/// A module that the schedule's sites are in.
+/// A module that the schedule's sites refer to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Module {
     /// Its file name.
     pub name: String,
-    /// Its build-id in hexadecimal digits, empty if it has none.
+    /// Its build-id in hexadecimal; empty if it has none.
     pub build_id: String,
 }
 
-/// What came of an execution.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
-    /// In one word.
+    /// The kind of outcome.
     pub kind: OutcomeKind,
-    /// In more.
+    /// A description.
     pub detail: String,
-    /// Where, if that is known.
+    /// Source file, if known.
     pub file: Option<String>,
-    /// Where, if that is known.
+    /// Line, if known.
     pub line: Option<u32>,
 }
 
-/// What came of an execution, in the words of the JSON output, and «pass».
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// The kind of an outcome, in the words of the JSON output, and «pass».
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OutcomeKind {
-    /// Nothing went wrong.
+    /// The run passed.
     Pass,
-    /// An exit status.
-    Exit,
-    /// A signal.
-    Signal,
-    /// A failed assertion.
-    Assert,
-    /// Threads that wait for each other.
-    Deadlock,
-    /// No end.
-    Hang,
-    /// Freed memory used, or freed again.
-    Memory,
-    /// A synchronization object used against its rules.
-    Misuse,
-    /// Output other than expected.
-    Output,
-    /// The user's command said so.
-    Oracle,
+    /// The run failed.
+    Fail(FailureKind),
+}
+
+impl OutcomeKind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail(kind) => kind.as_str(),
+        }
+    }
+
+    fn all() -> impl Iterator<Item = Self> {
+        std::iter::once(Self::Pass).chain(FailureKind::ALL.into_iter().map(Self::Fail))
+    }
+}
+
+impl Serialize for OutcomeKind {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for OutcomeKind {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(from)?;
+        Self::all().find(|kind| kind.as_str() == word).ok_or_else(|| {
+            let known: Vec<_> = Self::all().map(|kind| format!("`{}`", kind.as_str())).collect();
+            D::Error::custom(format!("unknown outcome `{word}`, expected {}", known.join(", ")))
+        })
+    }
 }
 
 /// Why a clip could not be read or written.
@@ -185,16 +202,16 @@ pub enum OutcomeKind {
 #[expect(missing_docs, reason = "a field is named for what it holds")]
 #[non_exhaustive]
 pub enum ClipError {
-    /// The operating system refused.
+    /// An I/O error.
     #[error("cannot access the clip {}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    /// A file of another kind.
+    /// The file is not a clip.
     #[error("{} is not a clip; name a file that raddle wrote as one", path.display())]
     NotAClip { path: PathBuf },
-    /// Written by a version that this reader does not know.
+    /// The version is unknown to this reader.
     #[error("clip has version {found}, this raddle reads up to {known}; use a newer raddle")]
     Version { found: u32, known: u32 },
-    /// Text that no clip holds.
+    /// The file is not a well-formed clip.
     #[error(
         "clip is malformed at line {line}, column {column}: {what}; correct it or make it anew"
     )]
@@ -209,10 +226,10 @@ impl Clip {
         Self::parse(&bytes, path)
     }
 
-    /// The clip in these bytes; `path` is where they are from.
+    /// Parses a clip; `path` is for error messages.
     pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, ClipError> {
         let foreign = || ClipError::NotAClip { path: path.to_owned() };
-        // Text that is broken but names the schema is a broken clip, other text is none.
+        // Malformed text that names the schema is a malformed clip; other text is not a clip.
         if !bytes.windows(SCHEMA.len()).any(|part| part == SCHEMA.as_bytes()) {
             return Err(foreign());
         }
@@ -225,20 +242,22 @@ impl Clip {
         }
     }
 
-    /// Writes the clip. It is there in whole or not at all.
+    /// Writes the clip, completely or not at all.
     pub fn write(&self, path: &Path) -> Result<(), ClipError> {
         let mut partial = path.as_os_str().to_owned();
         partial.push(format!(".{}.raddle.tmp", std::process::id()));
         let partial = PathBuf::from(partial);
-        let written = fs::write(&partial, self.to_json()).and_then(|()| fs::rename(&partial, path));
+        let written = replaceable(path)
+            .and_then(|()| fs::write(&partial, self.to_json()))
+            .and_then(|()| fs::rename(&partial, path));
         written.map_err(|source| {
-            // What is left of a failure is in nobody's interest.
+            // Nobody needs the remains of a failure.
             let _ = fs::remove_file(&partial);
             ClipError::Io { path: path.to_owned(), source }
         })
     }
 
-    /// The clip as the file has it.
+    /// The clip as stored in its file.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = serde_json::to_vec_pretty(self).unwrap_or_else(|err| {
@@ -252,7 +271,7 @@ impl Clip {
 /// The schema without its version.
 const SCHEMA: &str = "raddle/clip/";
 
-/// What tells a clip, of whatever version.
+/// The part that identifies a clip of any version.
 #[derive(Deserialize)]
 struct Mark {
     schema: String,
@@ -284,7 +303,7 @@ fn malformed(err: serde_json::Error) -> ClipError {
     ClipError::Malformed { line, column, what }
 }
 
-/// Standard input as the file has it; null for none.
+/// Standard input as stored; null for none.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum StoredStdin {
@@ -354,7 +373,7 @@ mod steps {
         Ok(Schedule { steps: steps.collect() })
     }
 
-    /// A step, parsed while the reader knows the place in the file.
+    /// A step, parsed while the reader knows the position in the file.
     struct Text(Step);
 
     impl<'de> Deserialize<'de> for Text {
@@ -404,7 +423,7 @@ mod tests {
             judge: Judge { expect_exit: Some(0), ..Judge::default() },
             modules: vec![Module { name: "libc.so.6".to_owned(), build_id: "08".to_owned() }],
             expect: Outcome {
-                kind: OutcomeKind::Assert,
+                kind: OutcomeKind::Fail(FailureKind::Assert),
                 detail: "balance >= 0".to_owned(),
                 file: Some("bank.c".to_owned()),
                 line: Some(23),
@@ -554,11 +573,7 @@ mod tests {
     }
 
     fn any_outcome() -> impl Strategy<Value = Outcome> {
-        use OutcomeKind::{
-            Assert, Deadlock, Exit, Hang, Memory, Misuse, Oracle, Output, Pass, Signal,
-        };
-        let kinds =
-            vec![Pass, Exit, Signal, Assert, Deadlock, Hang, Memory, Misuse, Output, Oracle];
+        let kinds: Vec<_> = OutcomeKind::all().collect();
         (select(kinds), any::<String>(), any::<Option<String>>(), any::<Option<u32>>())
             .prop_map(|(kind, detail, file, line)| Outcome { kind, detail, file, line })
     }

@@ -1,48 +1,53 @@
 //! The control block: the memory that parent and runtime share.
 //!
-//! The parent makes a memory file of [`Layout::bytes`] bytes, fills in the [`Plan`], names
-//! the file in the environment variable [`VARIABLE`] and starts the target. The runtime
-//! maps it when the first instrumented module calls `__tsan_init`, and claims it by
-//! storing its process id in [`Control::claimed`]; a second process that finds it claimed
-//! stays out of control.
+//! The parent creates a memory file of [`Layout::bytes`] bytes, fills in the [`Plan`], names the
+//! file in the environment variable [`VARIABLE`] and starts the target. The runtime maps it when
+//! the first instrumented module calls `__tsan_init`, and claims it by storing its process id in
+//! [`Control::claimed`]; a second process that finds it claimed stays uncontrolled.
 //!
 //! ```text
 //! 0            Control
 //! threads      [ThreadSlot; THREADS_MAX]
 //! modules      [Module; MODULES_MAX]
+//! death        Death                    the thread that a signal killed
 //! follow       [FollowStep; n]          the schedule to follow
 //! lanes        [Lane; n]                one under control, one per thread in free mode
 //! rings        n × LANE_BYTES           the records
 //! ```
 //!
-//! Everything that the target writes here survives it, however it dies.
+//! Everything that the target writes here survives the target, however it dies.
 
 use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
 
 use crate::record::{RECORD_BYTES, codes};
 
-/// Holds `PPPPPPPPPP:FFFFFFFFFF`: process id of the parent and its file descriptor of the
-/// control block, as zero-padded decimal numbers, so that its length is constant.
+/// Holds `PPPPPPPPPP:FFFFFFFFFF`: the parent's process id and its file descriptor of the control
+/// block, as zero-padded decimal numbers, so that its length is constant.
 pub const VARIABLE: &str = "RADDLE_CONTROL";
 /// First word of a control block.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"raddle\0c");
-/// Raised with any change of this file or of [`crate::record`].
-pub const VERSION: u32 = 3;
-/// Threads that a run may create.
-pub const THREADS_MAX: usize = 4096;
-/// Modules (executable and shared libraries) that are told apart.
+/// Incremented with any change of this file or of [`crate::record`].
+pub const VERSION: u32 = 5;
+/// Maximum number of threads in a run, one after another or at a time. Slots that no thread has
+/// used take no memory.
+pub const THREADS_MAX: usize = 1 << 18;
+/// Maximum number of modules (executable and shared libraries).
 pub const MODULES_MAX: usize = 256;
-/// A lane's ring: chosen so that it stays in the second-level cache with what reads it.
+/// Size of a lane's ring, chosen so that it stays in the second-level cache along with its
+/// reader.
 pub const LANE_BYTES: usize = 1 << 20;
 /// The runtime publishes and waits once per chunk.
 pub const CHUNK_BYTES: usize = 1 << 16;
 /// Chunks in a ring.
 pub const CHUNKS: u64 = (LANE_BYTES / CHUNK_BYTES) as u64;
-/// Whoever waits for the other side is woken at this many chunks.
+/// A side that waits for the other is woken at this many chunks.
 pub const CHUNKS_HALF: u64 = CHUNKS / 2;
-/// Lanes in free mode; a thread beyond goes unrecorded and the trace says so.
+/// Maximum number of lanes in free mode; further threads go unrecorded, and the trace says so.
 pub const LANES_MAX: usize = 256;
-/// Longest message in [`Control::message`].
+/// How much stack is kept of a thread that dies: the calls of glibc, libstdc++ or Rust's standard
+/// library between a failure and its signal take a few KiB, and some put buffers there.
+pub const STACK_BYTES: usize = 64 << 10;
+/// Maximum length of [`Control::message`].
 pub const MESSAGE_BYTES: usize = 1024;
 
 /// The head of the control block.
@@ -54,57 +59,60 @@ pub struct Control {
     pub version: AtomicU32,
     /// The target's process id, once it has attached.
     pub claimed: AtomicU32,
-    /// What to do.
+    /// What the runtime is to do.
     pub plan: Plan,
     /// An [`Ending`] code, stored last.
     pub ending: AtomicU32,
     /// The thread that it happened to.
     pub thread: AtomicU32,
-    /// Where.
+    /// Its code address.
     pub pc: AtomicU64,
-    /// The address that it was about: of a fault, a lock, a freed block.
+    /// The address involved: of a fault, a lock, a freed block.
     pub addr: AtomicU64,
-    /// Number of the signal, or the exit status.
+    /// The signal number, the exit status, or the line of a failed assertion.
     pub code: AtomicI32,
     /// [`NONDETERMINISTIC`] and friends.
     pub flags: AtomicU32,
     /// For [`Ending::Diverged`]: the site that the schedule expected.
     pub expected_site: AtomicU64,
-    /// For [`Ending::Diverged`]: the site that was seen.
+    /// For [`Ending::Diverged`]: the site that was reached.
     pub seen_site: AtomicU64,
-    /// For [`Ending::Diverged`]: the number of the schedule's step.
+    /// For [`Ending::Diverged`]: the index of the schedule's step.
     pub step: AtomicU64,
-    /// For [`Ending::Diverged`]: events that the thread had performed.
+    /// For [`Ending::Diverged`]: number of events that the thread had performed.
     pub event: AtomicU64,
     /// Steps performed by all threads, as of the last switch.
     pub steps: AtomicU64,
-    /// Switches made.
+    /// Number of switches.
     pub switches: AtomicU64,
     /// Virtual nanoseconds since the start.
     pub clock_ns: AtomicU64,
-    /// Threads created so far, the main thread included.
+    /// Number of threads created, including the main thread.
     pub n_threads: AtomicU32,
-    /// Modules seen so far.
+    /// Number of modules.
     pub n_modules: AtomicU32,
-    /// Lanes in use.
+    /// Number of lanes in use.
     pub n_lanes: AtomicU32,
+    /// For [`Ending::Misuse`]: the codes of a [`Misuse`](crate::misuse::Misuse).
+    pub misuse: [AtomicU8; 3],
     /// Length of the message.
     pub message_len: AtomicU32,
-    /// Text of a failed assertion, or of the runtime's own complaint.
+    /// The runtime's own error message; or the expression, file and function of a failed
+    /// assertion, each followed by a zero byte.
     pub message: [AtomicU8; MESSAGE_BYTES],
 }
 
-/// In [`Control::flags`]: a thread made no progress and its turn was taken away.
+/// In [`Control::flags`]: a thread made no progress and lost its turn.
 pub const NONDETERMINISTIC: u32 = 1;
-/// In [`Control::flags`]: a table of the control block was too small; the trace has gaps.
+/// In [`Control::flags`]: a table of the control block was too small, so the trace has gaps.
 pub const OVERFLOW: u32 = 2;
-/// In [`Control::flags`]: the run depended on input from outside while it ran.
+/// In [`Control::flags`]: the run depended on input from outside.
 pub const EXTERNAL: u32 = 4;
-/// In `Control::flags`: the schedule was left before its end; `Control::step` and its
-/// neighbours say where.
+/// In `Control::flags`: the schedule was abandoned before its end; `Control::step` and its
+/// neighbors say where.
 pub const LEFT: u32 = 8;
 
-/// What the runtime is to do. Written by the parent before the target starts.
+/// What the runtime is to do. The parent writes it before the target starts.
 #[repr(C)]
 pub struct Plan {
     /// A [`Mode`] code.
@@ -113,105 +121,108 @@ pub struct Plan {
     pub deliver: AtomicU32,
     /// A [`Policy`] code.
     pub policy: AtomicU32,
-    /// For `follow`: the policy once the schedule has ended.
+    /// For `follow`: the policy after the schedule has ended.
     pub policy_after: AtomicU32,
-    /// Of all random choices, also those that the target asks for.
+    /// Seed of all random choices, including randomness that the target requests.
     pub seed: AtomicU64,
     /// For `pct`: the number of priority changes.
     pub depth: AtomicU32,
     /// [`SPURIOUS`] and friends.
     pub options: AtomicU32,
-    /// For `pct`: steps that the run is expected to take.
+    /// For `pct`: expected number of steps.
     pub steps_expected: AtomicU64,
-    /// More steps than this are a livelock. 0: no limit.
+    /// A run with more steps than this has no end. 0 means no limit.
     pub steps_max: AtomicU64,
+    /// Threads that spin for more steps than this, taking turns, without any progress are a
+    /// livelock. 0 means no limit.
+    pub idle_max: AtomicU64,
     /// In free mode: probability of a delay at an access, in 2^-32.
     pub delay_probability: AtomicU32,
-    /// In free mode: longest delay.
+    /// In free mode: maximum delay.
     pub delay_us_max: AtomicU32,
-    /// The processor to run on, or -1 for the one it starts on.
+    /// The processor to run on, or -1 for the current one.
     pub cpu: AtomicI32,
-    /// Lanes that the block has room for.
+    /// Number of lanes in the block.
     pub n_lanes: AtomicU32,
-    /// Steps in the schedule to follow.
+    /// Number of steps in the schedule to follow.
     pub n_follow: AtomicU64,
-    /// The parent's descriptor of the file of histories.
+    /// The parent's descriptor of the history file.
     pub histories: AtomicI32,
-    /// The length of windows in histories.
+    /// Length of windows in histories.
     pub window: AtomicU32,
 }
 
 /// In [`Plan::options`]: condition variables may wake spuriously.
 pub const SPURIOUS: u32 = 1;
-/// In [`Plan::options`]: a step of the schedule that does not fit ends the run.
+/// In [`Plan::options`]: a step of the schedule that does not match ends the run.
 pub const STRICT: u32 = 2;
-/// In [`Plan::options`]: a sleeping thread may be chosen before its time.
+/// In [`Plan::options`]: a sleeping thread may be chosen before its deadline.
 pub const EARLY_SLEEPERS: u32 = 4;
-/// In [`Plan::options`]: each access is recorded, also those that only repeat others.
+/// In [`Plan::options`]: every access is recorded, even if it only repeats others.
 pub const EVERY: u32 = 8;
-/// In [`Plan::options`]: a thread that makes no progress keeps the turn, as somebody may have
-/// stopped it to look at it.
+/// In [`Plan::options`]: a thread that makes no progress keeps the turn, since a debugger may
+/// have stopped it.
 pub const NO_WATCHDOG: u32 = 16;
-/// In [`Plan::options`]: in histories, a stint is one access, as in Falcon's paper.
+/// In [`Plan::options`]: in histories, a visit is one access, as in Falcon's paper.
 pub const PAPER: u32 = 32;
-/// In [`Plan::options`], from this bit on: signals that the parent holds back and the target,
-/// which inherits that, is to let through. One bit each, from signal 1 on.
+/// In [`Plan::options`], from this bit on: signals that the parent blocks and the target, which
+/// inherits the mask, has to unblock. One bit each, from signal 1.
 pub const HELD_SIGNALS_SHIFT: u32 = 16;
 
 codes! {
     /// How threads run.
     Mode:
-    /// One at a time.
+    /// One thread at a time.
     Controlled = 1,
     /// In parallel.
     Free = 2,
 }
 
 codes! {
-    /// What leaves the target.
+    /// What the target delivers.
     Deliver:
-    /// The outcome only.
+    /// Only the outcome.
     Nothing = 0,
     /// Switches and choices.
     Schedule = 1,
     /// Every event.
     Trace = 2,
-    /// What happened at each place of memory ([`crate::history`]).
+    /// The history of each memory location ([`crate::history`]).
     Histories = 3,
 }
 
 codes! {
-    /// Who goes next.
+    /// The scheduling policy.
     Policy:
-    /// Any, at random moments.
+    /// A random thread at random steps.
     Random = 1,
-    /// Probabilistic concurrency testing: priorities, with few changes.
+    /// Probabilistic concurrency testing: priorities with few changes.
     Pct = 2,
     /// Partial order sampling: a priority for each event.
     Pos = 3,
-    /// Run until blocked.
+    /// Round robin: run until blocked.
     Rr = 4,
     /// A given schedule.
     Follow = 5,
 }
 
 codes! {
-    /// How a run ended, as far as the runtime knows. What it does not know, such as
-    /// a SIGKILL, the parent reads off the wait status.
+    /// How a run ended, as far as the runtime knows. The parent learns the rest, such as a
+    /// SIGKILL, from the wait status.
     Ending:
-    /// It has not.
+    /// It has not ended.
     None = 0,
-    /// By exit, with a status.
+    /// Exited with a status.
     Exit = 1,
-    /// A signal that kills.
+    /// Killed by a signal.
     Signal = 2,
-    /// A failed assertion; its text is in the message.
+    /// A failed assertion; its texts are in the message.
     Assert = 3,
-    /// Threads wait for each other in a circle, or for what nobody can give.
+    /// Threads wait for each other in a cycle, or for something that nobody can provide.
     Deadlock = 4,
-    /// As Deadlock, and a wake-up was sent when nobody waited.
+    /// Like Deadlock, and a wake-up was sent while nobody waited.
     LostWakeup = 5,
-    /// Steps without end.
+    /// Threads spin without progress, although they take turns.
     Livelock = 6,
     /// The schedule could not be followed.
     Diverged = 7,
@@ -219,57 +230,62 @@ codes! {
     UseAfterFree = 8,
     /// A block freed twice.
     DoubleFree = 9,
-    /// A synchronization object misused: destroyed in use, used destroyed, unlocked by another.
+    /// Misuse of a synchronization object: destroyed in use, used after destruction, unlocked by
+    /// another thread.
     Misuse = 10,
-    /// The runtime itself gave up; the message says why.
+    /// The runtime itself failed; the message says why.
     Internal = 11,
-    /// It replaced itself by another program.
+    /// The process replaced itself with another program.
     Exec = 12,
+    /// More steps than allowed, also with threads that take turns.
+    Endless = 13,
 }
 
-/// A thread, as the parent can see it at any time.
+/// A thread, visible to the parent at any time.
 #[repr(C, align(64))]
 pub struct ThreadSlot {
-    /// 0 waits for its turn, 1 has it. A futex.
+    /// 0 while it waits for its turn, 1 while it holds it. A futex.
     pub turn: AtomicU32,
     /// A [`State`] code.
     pub state: AtomicU32,
-    /// Who created it.
+    /// The thread that created it.
     pub parent: AtomicU32,
-    /// It is the n-th thread of its parent, from 1.
+    /// It is the n-th child of its parent, from 1.
     pub ordinal: AtomicU32,
+    /// Number of threads that it has created.
+    pub n_children: AtomicU32,
     /// Its kernel thread id.
     pub kernel_id: AtomicU32,
-    /// For a waiting thread: who holds what it waits for, or `u32::MAX`.
+    /// For a waiting thread: the holder of what it waits for, or `u32::MAX`.
     pub holder: AtomicU32,
     /// The address of what it waits for.
     pub object: AtomicU64,
-    /// Where it is.
+    /// Its code address.
     pub pc: AtomicU64,
-    /// Where the holder got it.
+    /// Where the holder acquired it.
     pub holder_pc: AtomicU64,
     /// Steps performed, as of its last switch.
     pub steps: AtomicU64,
-    /// Its stack.
+    /// Low end of its stack.
     pub stack_low: AtomicU64,
-    /// Its stack's end.
+    /// High end of its stack.
     pub stack_high: AtomicU64,
-    /// For a wait that a wake-up missed: where that was sent.
+    /// For a wait that missed its wake-up: where that was sent.
     pub missed_pc: AtomicU64,
     /// For the runtime: its data about this thread.
     pub private: AtomicU64,
-    /// As given to `pthread_setname_np`.
+    /// The name given to `pthread_setname_np`.
     pub name: [AtomicU8; 16],
 }
 
 const _: () = assert!(size_of::<ThreadSlot>() == 128);
 
 codes! {
-    /// What a thread is at.
+    /// What a thread is doing.
     State:
     /// Not started.
     Unborn = 0,
-    /// Can run, or runs.
+    /// Runnable or running.
     Ready = 1,
     /// Waits for a mutex, spin lock or annotated lock.
     Lock = 2,
@@ -283,7 +299,7 @@ codes! {
     Semaphore = 6,
     /// Waits at a barrier.
     Barrier = 7,
-    /// Waits for another thread's end.
+    /// Waits for another thread to end.
     Join = 8,
     /// Waits for a one-time initialization by another thread.
     Once = 9,
@@ -301,10 +317,13 @@ codes! {
     SignalWait = 15,
 }
 
+/// Maximum length of a module's path.
+pub const PATH_BYTES: usize = 448;
+
 /// A loaded module.
 #[repr(C)]
 pub struct Module {
-    /// Load address: what to subtract from an address to get one of the file.
+    /// Load address, to be subtracted from an address to get one in the file.
     pub base: AtomicU64,
     /// First mapped address.
     pub low: AtomicU64,
@@ -317,54 +336,80 @@ pub struct Module {
     /// The build-id.
     pub build_id: [AtomicU8; 32],
     /// The path; empty for the executable.
-    pub path: [AtomicU8; 448],
+    pub path: [AtomicU8; PATH_BYTES],
 }
 
 const _: () = assert!(size_of::<Module>() == 512);
 
+/// A thread that a signal killed: enough for the parent to unwind it.
+#[repr(C, align(64))]
+pub struct Death {
+    /// 1 once everything is stored.
+    pub is_kept: AtomicU32,
+    /// The thread.
+    pub thread: AtomicU32,
+    /// The general registers in instruction encoding order (rax, rcx, rdx, rbx, rsp, rbp, rsi,
+    /// rdi, r8 to r15), then rip.
+    pub registers: [AtomicU64; 17],
+    /// Its stack from the stack pointer up. If it was handling a signal on another stack, the
+    /// second one is the interrupted stack.
+    pub stacks: [StackCopy; 2],
+}
+
+/// A part of a stack.
+#[repr(C)]
+pub struct StackCopy {
+    /// Address of the first byte.
+    pub start: AtomicU64,
+    /// Number of bytes.
+    pub n_bytes: AtomicU64,
+    /// The contents.
+    pub words: [AtomicU64; STACK_BYTES / 8],
+}
+
 /// One step of a schedule to follow.
 #[repr(C)]
 pub struct FollowStep {
-    /// Who runs, or for a choice which alternative.
+    /// The thread to run; for a choice, the alternative.
     pub thread: AtomicU32,
-    /// 0: run; 1: choose.
+    /// 0 to run, 1 to choose.
     pub kind: AtomicU32,
-    /// For how many steps.
+    /// Number of steps.
     pub count: AtomicU64,
-    /// Where it stops then: its next operation's site, [`crate::id::Site::UNKNOWN`] for anywhere.
+    /// Site of the operation before which it stops; [`crate::id::Site::UNKNOWN`] for any.
     pub site: AtomicU64,
 }
 
 const _: () = assert!(size_of::<FollowStep>() == 24);
 
-/// A stream of records on its way to the parent. The runtime fills chunk after chunk, and
-/// waits when the ring is full.
+/// A stream of records to the parent. The runtime fills chunk after chunk, and waits when the
+/// ring is full.
 ///
-/// Whoever waits is woken when the ring is half full or half empty, and not at each chunk:
-/// a wake-up costs as much as a few thousand records.
+/// A waiting side is woken when the ring is half full or half empty, and not at each chunk: a
+/// wake-up costs as much as a few thousand records.
 #[repr(C, align(128))]
 pub struct Lane {
-    /// The target's address of the next record. Stored after the record, so that it never
-    /// points behind one that is not there.
+    /// The target's address of the next record. Stored after the record, so that all records
+    /// before it are complete.
     pub cursor: AtomicU64,
     /// The target's address of the end of the chunk.
     pub limit: AtomicU64,
     /// The target's address of the ring.
     pub ring: AtomicU64,
-    /// Full chunks so far. A futex that the parent may wait on.
+    /// Number of full chunks so far. A futex that the parent may wait on.
     pub filled: AtomicU32,
     /// The thread in free mode; 0 under control.
     pub thread: AtomicU32,
-    /// Accesses that were not recorded since they repeat others. Only ever counted up, so
-    /// that the parent knows to the last one how many came behind the last record.
+    /// Number of accesses that were not recorded because they repeat others. Only ever
+    /// incremented, so that the parent knows exactly how many came after the last record.
     pub repeats: AtomicU64,
-    /// How many of them the records tell: the runtime's own note.
-    pub repeats_told: AtomicU64,
+    /// How many of them are counted in records; used by the runtime only.
+    pub repeats_recorded: AtomicU64,
     /// 1 while the target waits on `taken`.
     pub target_waits: AtomicU32,
-    // What the parent writes has a cache line of its own.
+    // Data written by the parent has its own cache line.
     _apart: [AtomicU32; 3],
-    /// Chunks that the parent has taken. A futex that the target waits on.
+    /// Number of chunks that the parent has consumed. A futex that the target waits on.
     pub taken: AtomicU32,
     /// 1 while the parent waits on `filled`.
     pub parent_waits: AtomicU32,
@@ -372,12 +417,12 @@ pub struct Lane {
 
 const _: () = assert!(core::mem::offset_of!(Lane, taken) == 64);
 
-/// Where the parts of a control block are.
+/// The layout of a control block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Steps of the schedule to follow.
+    /// Number of steps in the schedule to follow.
     pub n_follow: usize,
-    /// Lanes.
+    /// Number of lanes.
     pub n_lanes: usize,
 }
 
@@ -394,10 +439,16 @@ impl Layout {
         self.threads() + THREADS_MAX * size_of::<ThreadSlot>()
     }
 
+    /// Offset of the thread that died.
+    #[must_use]
+    pub const fn death(self) -> usize {
+        self.modules() + MODULES_MAX * size_of::<Module>()
+    }
+
     /// Offset of the schedule to follow.
     #[must_use]
     pub const fn follow(self) -> usize {
-        self.modules() + MODULES_MAX * size_of::<Module>()
+        self.death() + size_of::<Death>()
     }
 
     /// Offset of the lanes.
@@ -412,7 +463,7 @@ impl Layout {
         (self.lanes() + self.n_lanes * size_of::<Lane>()).next_multiple_of(PAGE)
     }
 
-    /// Size of it all.
+    /// Total size.
     #[must_use]
     pub const fn bytes(self) -> usize {
         self.rings() + self.n_lanes * LANE_BYTES

@@ -1,8 +1,8 @@
 //! Events: records, decoded.
 //!
-//! An [`Event`] is one operation as it was performed. Records that only carry payload, and
-//! those that say who runs, are folded into the events around them, so that whoever reads
-//! events never handles a record.
+//! An [`Event`] is one operation as it was performed. Records that only carry payload or say
+//! which thread runs are folded into the events around them, so readers of events never handle a
+//! record.
 
 use crate::id::{Addr, Pc, ThreadId};
 use crate::record::{self, Kind, Lock, Record, Switch, Wake};
@@ -10,15 +10,15 @@ use crate::record::{self, Kind, Lock, Record, Switch, Wake};
 /// One operation, as it was performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Who.
+    /// The thread that performed it.
     pub thread: ThreadId,
-    /// Where in the program.
+    /// Its code address.
     pub pc: Pc,
-    /// What.
+    /// The operation.
     pub op: Op,
 }
 
-/// What a thread can do that another thread can see, and what is needed to make sense of it.
+/// What a thread can do that another thread can see, and what is needed to interpret it.
 #[expect(missing_docs, reason = "a field is named for what it holds")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
@@ -30,11 +30,11 @@ pub enum Op {
     Atomic(Atomic),
     /// A fence with its memory order.
     Fence { order: u8 },
-    /// A function is entered; it will return to this address.
+    /// Function entry; it will return to this address.
     Enter { return_to: Pc },
-    /// A function is left.
+    /// Function exit.
     Leave,
-    /// The thread got the turn since the one before gave it up.
+    /// The thread received the turn from the previous one.
     Switch { reason: Switch, stopped_at: Pc, steps: u64 },
     /// A choice other than a switch.
     Choice { taken: u64, of: u8 },
@@ -44,11 +44,11 @@ pub enum Op {
     Begin { parent: ThreadId, stack_low: Addr, stack_high: Addr },
     /// The thread ends.
     End,
-    /// A thread's end was awaited.
+    /// A thread was joined.
     Join(ThreadId),
     /// A thread was detached.
     Detach(ThreadId),
-    /// A lock was taken.
+    /// A lock was acquired.
     Acquire(LockOp),
     /// A lock was released.
     Release(LockOp),
@@ -58,17 +58,17 @@ pub enum Op {
     Destroy { object: Addr, kind: Lock },
     /// A wait on a condition variable begins; its mutex was released just before.
     CondWait { cond: Addr, mutex: Addr },
-    /// The wait is over; its mutex is taken next.
+    /// The wait is over; its mutex is acquired next.
     CondWake { cond: Addr, how: Wake, by: ThreadId },
     /// A waiter was woken, if there was one.
     CondSignal { cond: Addr, n_woken: u16 },
     /// All waiters were woken.
     CondBroadcast { cond: Addr, n_woken: u16 },
-    /// A semaphore was raised.
+    /// A semaphore was incremented.
     SemPost(Addr),
-    /// A semaphore was lowered.
+    /// A semaphore was decremented.
     SemWait { semaphore: Addr, tried: bool },
-    /// A semaphore was asked for its value.
+    /// The value of a semaphore was read.
     SemAsk(Addr),
     /// A barrier was reached.
     BarrierEnter(Addr),
@@ -76,11 +76,11 @@ pub enum Op {
     BarrierLeave(Addr),
     /// One-time initialization begins.
     OnceBegin(Addr),
-    /// One-time initialization is over, done or given up.
+    /// One-time initialization ended, completed or abandoned.
     OnceEnd { control: Addr, done: bool },
-    /// One-time initialization was found done.
+    /// One-time initialization was already complete.
     OncePass(Addr),
-    /// Releases to whoever acquires at this address.
+    /// Releases to threads that acquire at this address.
     Before(Addr),
     /// Acquires what was released at this address.
     After(Addr),
@@ -90,7 +90,7 @@ pub enum Op {
     FutexWoken { futex: Addr, how: Wake, by: ThreadId },
     /// A futex wake.
     FutexWake { futex: Addr, n_woken: u16 },
-    /// A block of memory came to be: the bytes that were asked for, and those that there are.
+    /// A block of memory was allocated: the requested size, and the actual one.
     Alloc { block: Addr, bytes: u64, room: u64 },
     /// A block of memory is freed.
     Free { block: Addr, bytes: u64 },
@@ -100,7 +100,7 @@ pub enum Op {
     Yield,
     /// A call that may block on a file descriptor begins.
     Block { descriptor: i64 },
-    /// It is over.
+    /// The call is over.
     Unblock { descriptor: i64 },
     /// Virtual time jumped.
     Clock { ns: u64 },
@@ -110,20 +110,20 @@ pub enum Op {
     Fork,
     /// A signal.
     Signal { number: u8, address: Addr },
-    /// A region that is meant to be atomic begins, by the user's mark.
+    /// The start of a region that the user marked as atomic.
     UnitBegin(Addr),
-    /// It ends.
+    /// The end of the region.
     UnitEnd(Addr),
-    /// The thread goes on as another fiber.
+    /// The thread continues as another fiber.
     Fiber(Addr),
-    /// A step that is no plain access was counted: of the event that follows, most often.
+    /// A step other than a plain access was counted, usually that of the following event.
     Step,
     /// Plain accesses that repeat earlier ones and were not recorded: see [`Access::repeats`].
     Repeats { n: u64 },
 }
 
 impl Op {
-    /// The kind of record that it came from.
+    /// The kind of its record.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {
@@ -191,77 +191,76 @@ impl Op {
 /// A plain access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// First byte.
+    /// First byte accessed.
     pub addr: Addr,
-    /// How many bytes.
+    /// Size of the access.
     pub bytes: u64,
-    /// Through a volatile lvalue.
+    /// Whether through a volatile lvalue.
     pub volatile: bool,
-    /// Of an object's virtual table pointer.
+    /// Whether to an object's virtual table pointer.
     pub vptr: bool,
-    /// By a library call that touches a range.
+    /// Whether by a library call that touches a range.
     pub range: bool,
-    /// How many accesses the thread performed before this one, since its last event other
-    /// than calls, that were not recorded: each is the same as one (kind, bytes, address and
-    /// place) that it performed at least twice since it last synchronized, allocated, was
-    /// switched to, or did anything else than plain accesses and calls. They are steps, and
-    /// count as events.
+    /// Number of accesses before this one, since the thread's last event other than calls, that
+    /// were not recorded: each equals one (in kind, size, address and code address) that the
+    /// thread performed at least twice since it last synchronized, allocated, was switched to, or
+    /// did anything other than plain accesses and calls. They are steps, and count as events.
     pub repeats: u16,
 }
 
 /// An atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Atomic {
-    /// First byte.
+    /// First byte accessed.
     pub addr: Addr,
-    /// How many bytes.
+    /// Size of the access.
     pub bytes: u8,
     /// What it did.
     pub action: AtomicAction,
-    /// Memory order as the C ABI numbers them: relaxed 0, consume 1, acquire 2, release 3,
+    /// Memory order in C ABI numbering: relaxed 0, consume 1, acquire 2, release 3,
     /// acquire-release 4, sequentially consistent 5.
     pub order: u8,
-    /// The value before (of 16-byte operations the lower half).
+    /// The value before (the lower half for 16-byte operations).
     pub before: u64,
-    /// The value after; for a [`AtomicAction::Miss`] the value that was not stored.
+    /// The value after; for [`AtomicAction::Miss`], the value that was not stored.
     pub after: u64,
 }
 
 /// What an atomic operation did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicAction {
-    /// It read.
+    /// Read.
     Load,
-    /// It wrote.
+    /// Write.
     Store,
-    /// It read and wrote: exchange, fetch-and-op.
+    /// Read and write: exchange, fetch-and-op.
     Update,
-    /// A compare-and-exchange that stored.
+    /// Successful compare-and-exchange.
     Swap,
-    /// A compare-and-exchange that did not.
+    /// Failed compare-and-exchange.
     Miss,
 }
 
 /// A lock operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockOp {
-    /// Which lock.
+    /// Address of the lock.
     pub lock: Addr,
-    /// What kind of lock.
+    /// The kind of lock.
     pub kind: Lock,
-    /// For reading.
+    /// Whether for reading.
     pub shared: bool,
-    /// By a call that does not wait.
+    /// Whether by a call that does not wait.
     pub tried: bool,
 }
 
-/// Why records make no event.
+/// Why records could not be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// A byte that names no kind of record.
+    /// An undefined kind of record.
     #[error("unknown record kind {0}")]
     Kind(u8),
-    /// A code that names nothing.
+    /// An undefined code.
     #[error("record of kind {0:?} with unknown code {1}")]
     Code(Kind, u8),
     /// Payload without a record that it belongs to.
@@ -293,35 +292,34 @@ pub const fn n_more(kind: Kind) -> usize {
     }
 }
 
-/// Whether an operation of this kind counts as an event wherever events are counted.
+/// Whether an operation of this kind counts as an event.
 ///
-/// All do that a thread performs: accesses, synchronization, entry to and exit from
-/// functions, allocation, sleeps, signals, marks. Those do not by which raddle keeps its
-/// books: who runs ([`Kind::Switch`]), what was chosen ([`Kind::Choice`]), what time it is
-/// ([`Kind::Clock`], [`Kind::Time`]), what was counted ([`Kind::Step`],
-/// [`Kind::Repeats`]; the accesses that the latter stands for are events), and payload
-/// ([`Kind::More`]).
+/// Everything that a thread performs is an event: accesses, synchronization, function entry and
+/// exit, allocation, sleeps, signals, marks. Bookkeeping is not: who runs ([`Kind::Switch`]),
+/// what was chosen ([`Kind::Choice`]), the time ([`Kind::Clock`], [`Kind::Time`]), what was
+/// counted ([`Kind::Step`], [`Kind::Repeats`]; the accesses that the latter represents are
+/// events), and payload ([`Kind::More`]).
 #[must_use]
 pub const fn is_event(kind: Kind) -> bool {
     use Kind::{Choice, Clock, More, Repeats, Step, Switch, Time};
     !matches!(kind, More | Switch | Choice | Clock | Time | Step | Repeats)
 }
 
-/// Records, with what is counted of them: once, since this is done for every record.
+/// Records with their counts, which are computed once, since this is done for every record.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
     /// The records.
     pub records: &'a [Record],
-    /// How many events they begin: see [`is_event`].
+    /// Number of events that they begin: see [`is_event`].
     pub n_begun: u64,
-    /// How many repeats they stand for: see [`Access::repeats`].
+    /// Number of repeats that they represent: see [`Access::repeats`].
     pub n_repeats: u64,
-    /// Whether they are all plain accesses, entries and exits.
+    /// Whether all are plain accesses, entries or exits.
     pub is_plain: bool,
 }
 
 impl<'a> Batch<'a> {
-    /// Counts.
+    /// Counts the records.
     #[must_use]
     pub fn new(records: &'a [Record]) -> Self {
         let mut batch = Self { records, n_begun: 0, n_repeats: 0, is_plain: true };
@@ -340,13 +338,13 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Records that are looked at together. In most groups all are plain.
+/// Number of records processed together. In most groups all are plain.
 const GROUP_RECORDS: usize = 64;
 
-/// As [`n_repeats`], if there are only plain accesses, entries and exits. Without a branch,
-/// so that the compiler takes several records at a time.
+/// Like [`n_repeats`], if there are only plain accesses, entries and exits. Branch-free, so that
+/// the compiler vectorizes it.
 fn n_repeats_if_plain(records: &[Record]) -> Option<u64> {
-    /// The bits in which the kinds differ, and of these the one that tells calls.
+    /// The bits in which the kinds differ, and the one among them that distinguishes calls.
     const OWN: u64 = (READ ^ WRITE | READ ^ ENTER | READ ^ LEAVE) as u64;
     const CALL_SHIFT: u32 = 56 + (READ ^ ENTER).ilog2();
     const _: () = assert!(OWN == 5 && READ ^ WRITE == 1 && ENTER ^ LEAVE == 1);
@@ -360,7 +358,7 @@ fn n_repeats_if_plain(records: &[Record]) -> Option<u64> {
 }
 
 fn n_repeats(records: &[Record]) -> u64 {
-    // Without a branch.
+    // Branch-free.
     let repeats = |record: &Record| {
         let kind = (record.head >> 56) as u8;
         let before = if kind == READ || kind == WRITE { record.tail >> 48 } else { 0 };
@@ -375,7 +373,7 @@ fn n_begun(records: &[Record]) -> u64 {
     records.iter().map(begins).sum()
 }
 
-/// The kinds that count as events, a bit each.
+/// The kinds that count as events, one bit each.
 const EVENTS: u64 = {
     let mut bits = 0;
     let mut i = 0;
@@ -412,8 +410,8 @@ impl Decoder {
         self.time
     }
 
-    /// The event of a record that is one by itself and of a frequent kind. Worth a path of
-    /// its own: inlined, it takes a fraction of the time that [`Decoder::push`] does.
+    /// The event of a record that is complete by itself and of a frequent kind. A separate path:
+    /// inlined, it takes a fraction of the time of [`Decoder::push`].
     #[inline]
     pub(crate) fn frequent(&self, record: Record) -> Option<Event> {
         let op = match (record.head >> 56) as u8 {
@@ -427,7 +425,7 @@ impl Decoder {
         Some(Event { thread: ThreadId(self.thread), pc: Pc(record.pc()), op })
     }
 
-    /// Takes the next record, and gives the event that it completes.
+    /// Adds the next record and returns the event that it completes.
     pub fn push(&mut self, record: Record) -> Result<Option<Event>, DecodeError> {
         let kind = record.kind().ok_or(DecodeError::Kind((record.head >> 56) as u8))?;
         if let Some(first) = self.pending {

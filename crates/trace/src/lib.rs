@@ -1,15 +1,19 @@
-//! What crosses the border between the target and raddle.
+//! What crosses the boundary between the target and raddle.
 //!
-//! Without the `std` feature this crate holds what the runtime inside the target and
-//! the parent share: ids, the 16-byte [`record`]s that leave the target, and the
-//! [`control`] block through which both talk. With it come the values that the parent
-//! works with: [`event`]s, [`schedule`]s, [`clip`]s, and the trace [`mod@file`].
+//! Without the `std` feature this crate contains what the runtime inside the target shares with
+//! the parent: ids, the 16-byte [`record`]s that leave the target, and the [`control`] block
+//! through which the two communicate. With it come the values that the parent works with:
+//! [`event`]s, [`schedule`]s, [`clip`]s, and the trace [`mod@file`].
 #![cfg_attr(not(feature = "std"), no_std)]
 
 pub mod id;
 pub mod record;
+pub mod misuse;
 pub mod control;
 pub mod history;
+pub mod own;
+#[cfg(feature = "std")]
+pub mod failure;
 #[cfg(feature = "std")]
 pub mod event;
 #[cfg(feature = "std")]

@@ -1,16 +1,16 @@
 //! Locations: which accesses touch the same memory.
 //!
-//! A program reads a field of 4 bytes, clears the structure around it with `memset`, and
-//! copies half of it as one word of 8 bytes. Locations are what such accesses have in
-//! common: the bytes are cut wherever an access begins or ends, and what lies between two
-//! neighbouring cuts is one location if anybody accessed it. So an access covers whole
-//! locations only, and two accesses overlap exactly if they cover a location in common.
-//! (The other choice, to join whatever overlaps into one location, makes one of all the
-//! fields that a `memset` ever covered, and shows races between fields where none are.)
+//! A program reads a field of 4 bytes, clears the structure around it with `memset`, and copies
+//! half of it as one word of 8 bytes. Locations are what such accesses have in common: bytes are
+//! cut wherever an access begins or ends, and what lies between two adjacent cuts is one location
+//! if it was accessed. So an access covers only whole locations, and two accesses overlap exactly
+//! if they cover a common location. (The alternative, joining whatever overlaps into one
+//! location, would merge all the fields that a `memset` ever covered, and report races between
+//! unrelated fields.)
 //!
-//! Per page of 4096 bytes that is touched two bitmaps are kept: which bytes were accessed,
-//! and where the cuts are. Ranges above a page's size are kept as intervals, so that one of
-//! them costs as little as a short one however long it claims to be.
+//! For each page of 4096 bytes that is touched there are two bitmaps: which bytes were accessed,
+//! and where the cuts are. Ranges larger than a page are kept as intervals, so that they cost as
+//! little as short ones, however long they claim to be.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,15 +19,15 @@ use rustc_hash::FxHashMap;
 
 use crate::id::Addr;
 
-/// A set of locations, cut finer with each access.
+/// A set of locations, which becomes finer with each access.
 #[derive(Default)]
 pub struct Locations {
     pages: Vec<Page>,
-    // From page number to place in `pages`.
+    // From page number to index in `pages`.
     places: FxHashMap<u64, u32>,
-    // The page that was touched last: number and place.
+    // The page that was touched last: number and index.
     last: Option<(u64, u32)>,
-    // Long ranges, joined where they meet: start to end.
+    // Long ranges, merged where they meet: start to end.
     spans: BTreeMap<u64, u64>,
     n_retired: u64,
 }
@@ -44,20 +44,20 @@ struct Page {
 }
 
 impl Locations {
-    /// Nothing is accessed yet.
+    /// An empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Notes an access to `bytes` bytes at `addr`.
+    /// Adds an access to `bytes` bytes at `addr`.
     pub fn touch(&mut self, addr: Addr, bytes: u64) {
         if bytes == 0 {
             return;
         }
         let bit = addr.0 & 63;
         if bytes < 64 - bit {
-            // Most accesses stay within a word of the bitmaps, cuts included.
+            // Most accesses stay within one word of the bitmaps, cuts included.
             let word = (addr.0 & (PAGE_BYTES - 1)) >> 6;
             let page = self.page(addr.0 >> PAGE_BITS);
             page.accessed[word as usize] |= ((1 << bytes) - 1) << bit;
@@ -81,8 +81,7 @@ impl Locations {
         }
     }
 
-    /// Forgets what is known of a block of memory, since other data will live there. Its
-    /// locations stay counted.
+    /// Forgets a block of memory, since it will hold other data. Its locations stay counted.
     pub fn retire(&mut self, block: Addr, bytes: u64) {
         let (start, end) = (block.0, block.0.saturating_add(bytes));
         if start >= end {
@@ -109,7 +108,7 @@ impl Locations {
             }
         }
         self.remove_span(start, end);
-        // What an access that straddled the border covered outside has borders again.
+        // What a straddling access covered outside the block has borders again.
         for (border, outside) in [(start, start.saturating_sub(1)), (end, end)] {
             if self.is_accessed(outside) {
                 self.cut(border);
@@ -117,7 +116,7 @@ impl Locations {
         }
     }
 
-    /// How many locations there are and were.
+    /// Number of locations, including retired ones.
     #[must_use]
     pub fn count(&self) -> u64 {
         let in_page = |page: &Page| -> u64 {
@@ -131,13 +130,13 @@ impl Locations {
         self.n_retired + self.pages.iter().map(in_page).sum::<u64>()
     }
 
-    /// The locations, in the order of their addresses.
+    /// The locations in address order.
     #[must_use]
     pub fn ranges(&self) -> Vec<Range<u64>> {
         let mut pages: Vec<&Page> = self.pages.iter().collect();
         pages.sort_unstable_by_key(|page| page.number);
         let mut ranges: Vec<Range<u64>> = Vec::new();
-        // The start of a location whose end is not seen yet.
+        // The start of a location whose end has not been seen.
         let mut open = None;
         for page in pages {
             let accessed = self.accessed(page);
@@ -177,7 +176,7 @@ impl Locations {
         &mut self.pages[place as usize]
     }
 
-    /// The accessed bytes of a page, those in long ranges included.
+    /// The accessed bytes of a page, including those in long ranges.
     fn accessed(&self, page: &Page) -> [u64; WORDS] {
         let mut accessed = page.accessed;
         let Range { start, end } = page_bytes(page.number);
@@ -223,15 +222,15 @@ impl Locations {
     }
 }
 
-/// The bytes of a page. That the last byte of all is left out does no harm: the target's
-/// half of the address space ends long before it.
+/// The bytes of a page. Omitting the very last byte does no harm: the target's half of the
+/// address space ends long before it.
 fn page_bytes(number: u64) -> Range<u64> {
     let start = number << PAGE_BITS;
     start..start.saturating_add(PAGE_BYTES)
 }
 
-/// The words of a page's bitmap that `from..to` reaches into, with the bits in question.
-/// The two lie in one page, or `to` is the page's end.
+/// The words of a page's bitmap that `from..to` covers, with the bits in question. Both are in
+/// one page, or `to` is the page's end.
 fn masks(from: u64, to: u64) -> impl Iterator<Item = (usize, u64)> {
     let first = from & (PAGE_BYTES - 1);
     let end = first + (to - from);

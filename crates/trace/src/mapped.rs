@@ -12,9 +12,9 @@ pub(crate) fn map(path: &Path) -> io::Result<Mmap> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
-    // SAFETY: nobody changes a trace that can be mapped: a finished one is only ever
-    // renamed or removed, an unfinished one only grows, and a new recording unlinks an old
-    // unfinished file before it makes its own (`file::Writer::create`). Another program
-    // that writes into the file could break this, as it could break any mapping.
+    // SAFETY: nobody changes a trace that can be mapped: a finished one is only ever renamed or
+    // removed, an unfinished one only grows, and a new recording unlinks an old unfinished file
+    // before it creates its own (`file::Writer::create`). Another program that writes to the file
+    // could break this, as it could break any mapping.
     unsafe { Mmap::map(&file) }
 }

@@ -1,13 +1,12 @@
-//! Streams of free threads, merged by time while they still grow.
+//! Merges the streams of free threads by time while they still grow.
 //!
-//! Each thread stamps its events with the time, so those of one stream are in order. What is
-//! there at the end of a round, in which every stream was looked at once, may still be joined by
-//! earlier events of other streams, whose threads were slow to write them down. So events wait for
-//! one more round. A thread that is kept from its processor between stamp and record for longer
-//! than that has its event put where it arrives, which is no less true: the access itself comes
-//! behind the record.
+//! Each thread stamps its events with the time, so each stream is sorted. After a round, in which
+//! every stream was read once, earlier events of other streams may still arrive from threads that
+//! were slow to write them. So events wait for one more round. If a thread is preempted between
+//! stamp and record for longer than that, its event is placed where it arrives, which is just as
+//! true: the access itself comes after the record.
 //!
-//! What waits is no more than what threads do in two rounds, however long the run.
+//! At most two rounds of events are waiting, however long the run.
 
 use std::collections::VecDeque;
 
@@ -15,11 +14,11 @@ use crate::event::{DecodeError, Decoder, Event};
 use crate::id::ThreadId;
 use crate::record::Record;
 
-/// See the module.
+/// A merge of growing streams.
 #[derive(Default)]
 pub struct Merge {
     streams: Vec<Stream>,
-    /// The latest time that was seen, and that of the rounds before this one.
+    /// The latest time seen, and that of the previous rounds.
     latest: u64,
     settled: u64,
 }
@@ -27,7 +26,7 @@ pub struct Merge {
 #[derive(Default)]
 struct Stream {
     decoder: Decoder,
-    /// With the time of each.
+    /// Each with its time.
     waiting: VecDeque<(u64, Event)>,
 }
 
@@ -38,7 +37,7 @@ impl Stream {
 }
 
 impl Merge {
-    /// Takes the next records of a stream.
+    /// Adds the next records of a stream.
     pub fn push(&mut self, stream: u32, records: &[Record]) -> Result<(), DecodeError> {
         while self.streams.len() <= stream as usize {
             let decoder = Decoder::new(ThreadId(self.streams.len() as u32));
@@ -55,20 +54,21 @@ impl Merge {
         Ok(())
     }
 
-    /// Every stream was looked at once more. Gives the events that nothing can come before.
+    /// Ends a round, in which every stream was read. Passes on the events that nothing can
+    /// precede.
     pub fn round(&mut self, each: impl FnMut(&Event)) {
         self.until(self.settled, each);
         self.settled = self.latest;
     }
 
-    /// The run is over: gives all that is left.
+    /// Ends the run: passes on all remaining events.
     pub fn finish(mut self, each: impl FnMut(&Event)) {
         self.until(u64::MAX, each);
     }
 
     fn until(&mut self, limit: u64, mut each: impl FnMut(&Event)) {
         loop {
-            // The earliest, and how far it may go before another one has its turn.
+            // The earliest stream, and how far it may go before another one is next.
             let mut first = None;
             let mut limit = limit;
             for (index, stream) in self.streams.iter().enumerate() {
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::record::Kind;
 
-    /// A read at a time, of an address that tells it.
+    /// A read at a given time, of an address derived from it.
     fn at(time: u64) -> [Record; 3] {
         [
             Record::new(Kind::Time, 0, 0, 0, 0),
@@ -119,7 +119,7 @@ mod tests {
         merge.push(0, &[at(10), at(30)].concat()).expect("records");
         merge.round(|event| seen.push(*event));
         assert_eq!(times(&seen), []);
-        // One that another thread was slow to write down.
+        // An event that another thread was slow to write.
         merge.push(1, &[at(20), at(40)].concat()).expect("records");
         merge.round(|event| seen.push(*event));
         assert_eq!(times(&seen), [(0, 10), (1, 20), (0, 30)]);

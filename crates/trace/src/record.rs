@@ -4,15 +4,20 @@
 //! word 0: kind (8 bits) | info (8 bits) | operand, most often an address (48 bits)
 //! word 1: extra (16 bits) | pc (48 bits)
 //! ```
-//! A record is what one callback can append with two stores. What does not fit follows
-//! in [`Kind::More`] records, whose second word is 64 bits of payload. Kind 0 is never
-//! written, so untouched memory is not a record.
+//! A record is what one callback can append with two stores. Whatever does not fit follows in
+//! [`Kind::More`] records, whose second word is 64 bits of payload. Kind 0 is never written, so
+//! untouched memory is not a record.
 //!
-//! Under control all threads append to one stream, in the order in which the events
-//! happened; [`Kind::Switch`] says whose events follow. In free mode each thread has a
-//! stream of its own, whose records follow [`Kind::Time`] records.
+//! Under control all threads append to one stream, in the order in which the events happened;
+//! [`Kind::Switch`] says whose events follow. In free mode each thread has its own stream, whose
+//! records follow [`Kind::Time`] records.
+//!
+//! A record is stored before the cursor that covers it, and both lie in memory that the parent
+//! shares, so a target that is killed at any instant loses nothing that it performed. The
+//! parent packs records while the target runs (`codec`). The two
+//! sides wake each other when a ring is half full or half empty, not at each chunk.
 
-/// One record. The words are public since reader, writer and runtime all handle them.
+/// One record. The words are public because reader, writer and runtime all handle them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C, align(16))]
 pub struct Record {
@@ -39,37 +44,37 @@ impl Record {
         }
     }
 
-    /// 64 bits that belong to the record before.
+    /// 64 bits of payload for the previous record.
     #[must_use]
     pub const fn more(payload: u64) -> Self {
         Self { head: (Kind::More as u64) << 56, tail: payload }
     }
 
-    /// What it is, or nothing if the byte names no kind.
+    /// Its kind, or none if the byte is undefined.
     #[must_use]
     pub const fn kind(self) -> Option<Kind> {
         Kind::from_u8((self.head >> 56) as u8)
     }
 
-    /// The 8 bits whose meaning depends on the kind.
+    /// 8 bits whose meaning depends on the kind.
     #[must_use]
     pub const fn info(self) -> u8 {
         (self.head >> 48) as u8
     }
 
-    /// The 48 bits whose meaning depends on the kind, most often an address.
+    /// 48 bits whose meaning depends on the kind, usually an address.
     #[must_use]
     pub const fn operand(self) -> u64 {
         self.head & LOW
     }
 
-    /// The 16 bits whose meaning depends on the kind.
+    /// 16 bits whose meaning depends on the kind.
     #[must_use]
     pub const fn extra(self) -> u16 {
         (self.tail >> 48) as u16
     }
 
-    /// Where in the program.
+    /// The code address.
     #[must_use]
     pub const fn pc(self) -> u64 {
         self.tail & LOW
@@ -78,7 +83,7 @@ impl Record {
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $value:literal),* $(,)?) => {
-        /// What a record tells. Numbers are part of the file format and never reused.
+        /// The kind of a record. Numbers are part of the file format and never reused.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Kind { $($(#[$doc])* $name = $value),* }
@@ -90,17 +95,17 @@ macro_rules! kinds {
                 match byte { $($value => Some(Self::$name),)* _ => None }
             }
 
-            /// Every kind, in the order of their numbers.
+            /// Every kind, in order of their numbers.
             pub const ALL: &[Self] = &[$(Self::$name),*];
         }
     };
 }
 
 kinds! {
-    /// Payload of the record before.
+    /// Payload of the previous record.
     More = 1,
-    /// A plain read of `info & SIZE` bytes at the operand, flags in `info`; `extra` is how many
-    /// repeats came before it (see [`Kind::Repeats`]).
+    /// A plain read of `info & SIZE` bytes at the operand, flags in `info`; `extra` is the number
+    /// of repeats before it (see [`Kind::Repeats`]).
     Read = 2,
     /// A plain write of `info & SIZE` bytes at the operand, flags and `extra` as for Read.
     Write = 3,
@@ -108,9 +113,9 @@ kinds! {
     ReadRange = 4,
     /// A write of a range. More: its length in bytes.
     WriteRange = 5,
-    /// A function is entered; the operand is its return address.
+    /// Function entry; the operand is its return address.
     Enter = 6,
-    /// A function is left.
+    /// Function exit.
     Leave = 7,
     /// An atomic load, `info` bytes, `extra` its memory order. More: the value.
     AtomicLoad = 8,
@@ -120,16 +125,16 @@ kinds! {
     AtomicUpdate = 10,
     /// A compare-and-exchange that succeeded. More: the value before, the value after.
     AtomicSwap = 11,
-    /// A compare-and-exchange that failed. More: the value seen, the value wanted.
+    /// A compare-and-exchange that failed. More: the value found, the value expected.
     AtomicMiss = 12,
     /// A fence; `extra` its memory order.
     Fence = 13,
 
-    /// The thread in the operand has the turn from here on; `info` says why the thread
-    /// before gave it up (a [`Switch`] code), `pc` where that thread will go on. More: how
-    /// many steps the thread before performed in its stretch.
+    /// The thread in the operand holds the turn from here on; `info` says why the previous thread
+    /// gave it up (a [`Switch`] code), `pc` where that thread will continue. More: number of
+    /// steps of the previous thread's stretch.
     Switch = 16,
-    /// A choice other than a switch: the number `info` of alternative in the operand was taken.
+    /// A choice other than a switch: of `info` alternatives, the one in the operand was chosen.
     Choice = 17,
     /// The thread in the operand was created by the running one.
     Spawn = 18,
@@ -142,8 +147,8 @@ kinds! {
     /// The thread in the operand was detached.
     Detach = 22,
 
-    /// A lock (the operand) was taken; `info` is its [`Lock`] code, with `SHARED` if for reading,
-    /// `TRIED` if it did not wait.
+    /// A lock (the operand) was acquired; `info` is its [`Lock`] code, with `SHARED` if for
+    /// reading, `TRIED` if the call does not wait.
     Acquire = 24,
     /// A lock was released; `info` as for Acquire.
     Release = 25,
@@ -153,44 +158,45 @@ kinds! {
     Destroy = 27,
     /// A wait on the condition variable in the operand begins; its mutex was released just before. More: the mutex.
     CondWait = 28,
-    /// The wait ended: `info` is a [`Wake`] code, `extra` the thread that woke it. The mutex is taken next.
+    /// The wait ended: `info` is a [`Wake`] code, `extra` the thread that woke it. The mutex is
+    /// acquired next.
     CondWake = 29,
-    /// One waiter is woken, if there is one: `info` is how many were.
+    /// One waiter is woken, if there is one: `info` is the number woken.
     CondSignal = 30,
-    /// All waiters are woken: `extra` is how many were.
+    /// All waiters are woken: `extra` is the number woken.
     CondBroadcast = 31,
-    /// The semaphore in the operand was raised.
+    /// The semaphore in the operand was incremented.
     SemPost = 32,
-    /// The semaphore in the operand was lowered; `info` has `TRIED` if it did not wait.
+    /// The semaphore in the operand was decremented; `info` has `TRIED` if the call does not
+    /// wait.
     SemWait = 33,
     /// A thread reached the barrier in the operand.
     BarrierEnter = 34,
-    /// A thread left the barrier; `info` is 1 for the thread that is told so.
+    /// A thread left the barrier; `info` is 1 for the serial thread.
     BarrierLeave = 35,
     /// One-time initialization (`pthread_once`, a C++ static) begins.
     OnceBegin = 36,
-    /// One-time initialization is done; `info` is 1 if it was given up by an exception.
+    /// One-time initialization ended; `info` is 1 if an exception abandoned it.
     OnceEnd = 37,
-    /// One-time initialization was found done.
+    /// One-time initialization was already complete.
     OncePass = 38,
-    /// What came before is released to whoever takes [`Kind::After`] of the operand.
+    /// Everything before is released to threads that perform [`Kind::After`] on the operand.
     Before = 39,
-    /// What was released at the operand is acquired.
+    /// Acquires what was released at the operand.
     After = 40,
     /// A futex wait begins. More: the expected value.
     FutexWait = 41,
     /// A futex wait ended: `info` is a [`Wake`] code, `extra` the thread that woke it.
     FutexWoken = 42,
-    /// A futex wake; `extra` is how many were woken.
+    /// A futex wake; `extra` is the number of threads woken.
     FutexWake = 43,
-    /// The semaphore in the operand was asked for its value, or whether it can be lowered, which it
-    /// could not.
+    /// The value of the semaphore in the operand was read, or an attempt to decrement it failed.
     SemAsk = 44,
 
-    /// A block of memory at the operand came to be. Extra: how many bytes there are beyond those
-    /// that were asked for. More: these.
+    /// A block of memory was allocated at the operand. Extra: bytes beyond the requested size.
+    /// More: the requested size.
     Alloc = 48,
-    /// The block at the operand is freed. Counts as a write of all of it. More: its size.
+    /// The block at the operand is freed, which counts as a write of all of it. More: its size.
     Free = 49,
     /// The thread sleeps. More: nanoseconds.
     Sleep = 50,
@@ -204,24 +210,24 @@ kinds! {
     Clock = 54,
     /// The process is about to exit; `info` is the status.
     Exit = 55,
-    /// The process forked; the child goes on without raddle.
+    /// The process forked; the child continues without raddle.
     Fork = 56,
     /// A signal (`info`) was raised or arrived; the operand is the fault address.
     Signal = 57,
-    /// A region that is meant to be atomic begins, by the user's mark.
+    /// The start of a region that the user marked as atomic.
     UnitBegin = 58,
-    /// It ends.
+    /// The end of the region.
     UnitEnd = 59,
     /// In free mode: the next record of this stream happened at this time stamp. More: time stamp counter.
     Time = 60,
-    /// The running thread goes on as the fiber in the operand.
+    /// The running thread continues as the fiber in the operand.
     Fiber = 61,
-    /// The running thread performs a step that is no plain access: the event that follows, or
-    /// one that leaves no other record. Plain accesses are steps by themselves.
+    /// The running thread performs a step other than a plain access: the following event, or one
+    /// without another record. Plain accesses are steps by themselves.
     Step = 62,
-    /// The running thread performed as many plain accesses as the operand says that were not
-    /// recorded, since each repeats one that it performed twice already since it last did
-    /// anything else than accesses and calls.
+    /// The operand is the number of plain accesses that the running thread performed and that
+    /// were not recorded, since each repeats one that it had already performed twice since it
+    /// last did anything other than accesses and calls.
     Repeats = 63,
 }
 
@@ -229,7 +235,7 @@ kinds! {
 pub const SIZE: u8 = 0x1f;
 /// In `info` of a plain access: through a volatile lvalue.
 pub const VOLATILE: u8 = 0x20;
-/// In `info` of a plain access: of an object's virtual table pointer.
+/// In `info` of a plain access: to an object's virtual table pointer.
 pub const VPTR: u8 = 0x40;
 /// In `info` of a lock operation: for reading.
 pub const SHARED: u8 = 0x40;
@@ -261,22 +267,22 @@ pub(crate) use codes;
 codes! {
     /// Why a thread gave up the turn.
     Switch:
-    /// There was no thread before.
+    /// There was no previous thread.
     Start = 0,
-    /// The policy chose another one.
+    /// The policy chose another thread.
     Preempt = 1,
-    /// It cannot go on.
+    /// It is blocked.
     Blocked = 2,
     /// It has ended.
     Ended = 3,
     /// It yielded, or spins.
     Yielded = 4,
-    /// It was taken away since the thread made no progress; not deterministic.
+    /// It lost the turn since it made no progress; not deterministic.
     Taken = 5,
 }
 
 codes! {
-    /// What kind of synchronization object.
+    /// The kind of a synchronization object.
     Lock:
     /// A mutex.
     Mutex = 1,
@@ -297,15 +303,15 @@ codes! {
 codes! {
     /// How a wait ended.
     Wake:
-    /// Somebody woke it.
+    /// Another thread woke it.
     Woken = 0,
-    /// Its time was over.
+    /// It timed out.
     TimedOut = 1,
-    /// For no reason, as POSIX allows.
+    /// Spuriously, as POSIX allows.
     Spurious = 2,
     /// By a signal handler.
     Interrupted = 3,
-    /// A futex whose value was not the expected one.
+    /// The futex did not have the expected value.
     Mismatch = 4,
     /// The thread was cancelled.
     Cancelled = 5,

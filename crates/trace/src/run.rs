@@ -1,18 +1,19 @@
-//! What is known about a run beside its events.
+//! What is known about a run apart from its events.
 
 use serde::{Deserialize, Serialize};
 
 use crate::control::{Mode, Policy};
 use crate::id::{Addr, Pc, Site, ThreadId};
+use crate::own::is_own_library;
 
 /// A module that was loaded: the executable or a shared library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Module {
-    /// Where it was found.
+    /// Its path.
     pub path: String,
-    /// The build-id in hexadecimal digits, empty if it has none.
+    /// Its build-id in hexadecimal; empty if it has none.
     pub build_id: String,
-    /// What to subtract from an address to get one of the file.
+    /// Load address, to be subtracted from an address to get one in the file.
     pub base: u64,
     /// First mapped address.
     pub low: u64,
@@ -21,7 +22,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// Whether the address lies in it.
+    /// Whether it contains the address.
     #[must_use]
     pub fn contains(&self, address: u64) -> bool {
         (self.low..self.high).contains(&address)
@@ -33,42 +34,56 @@ impl Module {
 pub struct Thread {
     /// Its number.
     pub id: ThreadId,
-    /// By spawn path: `main`, `main/1`, `main/2/1`.
+    /// Its spawn path: `main`, `main/1`, `main/2/1`.
     pub name: String,
-    /// As the program calls it, if it does.
+    /// The name that the program gave it, if any.
     pub label: Option<String>,
     /// Its stack: low end and high end.
     pub stack: (Addr, Addr),
 }
 
-/// All that a trace knows about its run beside the events.
+/// Everything that a trace knows about its run apart from the events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     /// Program and arguments.
     pub command: Vec<String>,
-    /// Where it ran.
+    /// The working directory.
     pub directory: String,
     /// Under control or free.
     pub mode: Mode,
-    /// Who went next; none in free mode.
+    /// The scheduling policy; none in free mode.
     pub policy: Option<Policy>,
     /// Seed of all choices.
     pub seed: u64,
-    /// What was loaded; the executable first.
+    /// Loaded modules, the executable first.
     pub modules: Vec<Module>,
-    /// Who ran, by number.
+    /// Threads by number.
     pub threads: Vec<Thread>,
-    /// How it ended, in words; none while it runs.
+    /// How it ended, as text; none while it runs.
     pub ending: Option<String>,
 }
 
 impl Run {
-    /// The site of a code address, or [`Site::UNKNOWN`] if no module holds it.
+    /// The site of a code address; [`Site::UNKNOWN`] if it is in no module.
     #[must_use]
     pub fn site(&self, pc: Pc) -> Site {
         self.modules
             .iter()
             .find(|module| module.contains(pc.0))
             .map_or(Site::UNKNOWN, |module| Site::new(module.path.as_bytes(), pc.0 - module.base))
+    }
+
+    /// The code address of a site in this run; none if its module is not loaded.
+    #[must_use]
+    pub fn pc(&self, site: Site) -> Option<Pc> {
+        let is_in = |module: &&Module| Site::new(module.path.as_bytes(), site.offset()) == site;
+        self.modules.iter().find(is_in).map(|module| Pc(module.base + site.offset()))
+    }
+
+    /// Whether a code address is in one of the program's own modules.
+    #[must_use]
+    pub fn is_own(&self, pc: Pc) -> bool {
+        let at = self.modules.iter().position(|module| module.contains(pc.0));
+        at.is_some_and(|at| at == 0 || is_own_library(self.modules[at].path.as_bytes()))
     }
 }

@@ -1,12 +1,12 @@
-//! Who ran when: a schedule, as a small printable value.
+//! Schedules: which thread runs when, as a small printable value.
 //!
-//! A step prints as `T1 12 0x8f3a00000000124c`: thread 1 runs for 12 steps, and stops before
-//! the operation at that site. `T1 all` runs as long as it can, and an unknown site is left
-//! out. `choose 2` takes the alternative with the number 2.
+//! A step prints as `T1 12 0x8f3a00000000124c`: thread 1 runs for 12 steps and stops before the
+//! operation at that site. `T1 all` runs as long as it can, and an unknown site is omitted.
+//! `choose 2` chooses the alternative with the number 2.
 //!
-//! Time is virtual and jumps to the next deadline when nobody can run, which is the same when
-//! a schedule is followed. Where it jumps although somebody could, a step of no steps says so,
-//! of the thread that ran just before: `T1 12`, `T1 0`, `T2 7`.
+//! Time is virtual and jumps to the next deadline when nobody can run, which repeats itself when
+//! a schedule is followed. Where it jumps although somebody could run, a step of zero steps by
+//! the last thread marks that: `T1 12`, `T1 0`, `T2 7`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{Site, ThreadId};
 
-/// An order of execution. Applied to the same program with the same inputs it gives the
+/// An order of execution. The same program with the same inputs and the same schedule has the
 /// same run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Stretches and choices, in the order in which they happened.
+    /// Stretches and choices, in chronological order.
     pub steps: Vec<Step>,
 }
 
@@ -29,14 +29,14 @@ pub struct Schedule {
 pub enum Step {
     /// A thread runs for a while.
     Run {
-        /// Who.
+        /// The thread.
         thread: ThreadId,
-        /// For how many steps; `u64::MAX` for as long as it can.
+        /// Number of steps; `u64::MAX` for as long as it can.
         count: u64,
-        /// Where it stops: the site of the operation that it would perform next.
+        /// The site of the operation before which it stops.
         site: Site,
     },
-    /// Something other than a thread is chosen, such as whom a signal wakes.
+    /// A choice other than of a thread, such as which waiter a signal wakes.
     Choose {
         /// The number of the alternative.
         choose: u32,
@@ -44,7 +44,7 @@ pub enum Step {
 }
 
 impl Schedule {
-    /// How often a thread that could have gone on had to wait for another one.
+    /// Number of stretches that ended although their thread could have continued.
     #[must_use]
     pub fn n_runs(&self) -> usize {
         self.steps.iter().filter(|step| matches!(step, Step::Run { .. })).count()
@@ -70,7 +70,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// Why a text is no step.
+/// Why a text is not a step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a step like `T1 12 0x8f3a00000000124c` or `choose 2`")]
 pub struct StepError(String);

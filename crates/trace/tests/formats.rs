@@ -1,7 +1,7 @@
-//! Files of every version that ever was are read, or refused by name.
+//! Files of every released version are read, or rejected with a clear message.
 //!
-//! `formats/3.trace` holds records of every kind; `BLESS=1 cargo test -p raddle-trace` writes
-//! it and the others anew, which is right only together with a new version. Versions 1 and 2
+//! `formats/3.trace` contains records of every kind; `BLESS=1 cargo test -p raddle-trace`
+//! rewrites it and the others, which is right only together with a new version. Versions 1 and 2
 //! were never released.
 
 use std::path::{Path, PathBuf};

@@ -31,13 +31,13 @@ pub enum Language {
 #[non_exhaustive]
 pub enum CompileError {
     /// There is no compiler.
-    #[error("cannot start the compiler {}: {source}; install it, or name another one in {variable}", compiler.display())]
+    #[error("cannot start compiler {}: {source}; install it or set {variable} to another compiler", compiler.display())]
     Compiler { compiler: OsString, variable: &'static str, source: io::Error },
     /// The compiler has found fault with the source, and has said so.
     #[error("{} does not compile", path.display())]
     Rejected { path: PathBuf },
     /// The operating system refused.
-    #[error("cannot keep what was compiled in {}: {source}", path.display())]
+    #[error("cannot write the compiled program to {}: {source}; set XDG_CACHE_HOME to a writable directory", path.display())]
     Cache { path: PathBuf, source: io::Error },
     /// The operating system refused.
     #[error("cannot read {}: {source}", path.display())]
@@ -313,7 +313,7 @@ fn is_fresh(program: &Path, dependencies: &Path, here: &Path) -> bool {
 }
 
 /// Entries that the cache holds at most.
-const N_ENTRIES_MAX: usize = 256;
+const N_ENTRIES_MAX: usize = 512;
 
 /// Makes room by removing the oldest entries. Nothing depends on its success.
 fn prune(compiled: &Path) {

@@ -18,7 +18,7 @@ use rustix::thread::futex;
 use crate::shm::{Block, CHUNK_PARTS};
 
 /// Whoever takes the records.
-pub(crate) trait Take {
+pub(crate) trait RecordSink {
     /// Takes the next records of a stream: 0 under control, the thread's number if free.
     fn take(&mut self, stream: u32, batch: &Batch<'_>) -> Result<(), WriteError>;
 
@@ -42,12 +42,12 @@ const NAP: Duration = Duration::from_millis(5);
 const NAP_FREE: Duration = Duration::from_micros(200);
 
 /// Takes records until `over` is set and nothing is left. Stops at the first error of the
-/// taker; the target then has to be killed, as it may be waiting for room.
+/// sink; the target then has to be killed, as it may be waiting for room.
 pub(crate) fn draw(
     block: &Block,
     pace: Pace,
     over: &AtomicBool,
-    taker: &mut dyn Take,
+    sink: &mut dyn RecordSink,
 ) -> Result<(), WriteError> {
     let mut drawn = vec![Drawn::default(); block.lanes().len()];
     let mut records = Vec::new();
@@ -61,12 +61,12 @@ pub(crate) fn draw(
                     Pace::Chunks => {
                         for part in 0..CHUNK_PARTS {
                             block.chunk_part(index, number, part, &mut records);
-                            drawn.hand(lane, &records, taker)?;
+                            drawn.hand(lane, &records, sink)?;
                         }
                     }
                     Pace::Records => {
                         block.rest_of_chunk(index, number, drawn.n_bytes, &mut records);
-                        drawn.hand(lane, &records, taker)?;
+                        drawn.hand(lane, &records, sink)?;
                     }
                 }
                 drawn.n_bytes = 0;
@@ -75,11 +75,11 @@ pub(crate) fn draw(
             }
             if pace == Pace::Records {
                 block.remainder(index, lane.taken.load(Relaxed), drawn.n_bytes, &mut records);
-                drawn.hand(lane, &records, taker)?;
+                drawn.hand(lane, &records, sink)?;
                 drawn.n_bytes += records.len() * RECORD_BYTES;
             }
         }
-        taker.round()?;
+        sink.round()?;
         if last_round {
             break;
         }
@@ -100,7 +100,7 @@ pub(crate) fn draw(
         if n_untold > 0 {
             records.push(Record::new(Kind::Repeats, 0, n_untold, 0, 0));
         }
-        drawn.hand(lane, &records, taker)?;
+        drawn.hand(lane, &records, sink)?;
     }
     Ok(())
 }
@@ -119,11 +119,11 @@ impl Drawn {
         &mut self,
         lane: &Lane,
         records: &[Record],
-        taker: &mut dyn Take,
+        sink: &mut dyn RecordSink,
     ) -> Result<(), WriteError> {
         let batch = Batch::new(records);
         self.n_told = self.n_told.wrapping_add(batch.n_repeats);
-        taker.take(lane.thread.load(Relaxed), &batch)
+        sink.take(lane.thread.load(Relaxed), &batch)
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
 
     struct Kept(Vec<u64>);
 
-    impl Take for Kept {
+    impl RecordSink for Kept {
         fn take(&mut self, _: u32, batch: &Batch<'_>) -> Result<(), WriteError> {
             self.0.extend(batch.records.iter().map(|record| record.operand()));
             Ok(())

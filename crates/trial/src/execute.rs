@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd as _;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -20,12 +21,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
-use crate::capture::Captured;
-use crate::draw::{self, Pace, Take};
-use crate::histories::{Keeper, Settings};
+use crate::capture::{Capture, Captured};
+use crate::draw::{self, Pace, RecordSink};
+use crate::histories::{HistoryFile, Settings};
 use crate::interrupt;
 use crate::launch::{self, Launch, LaunchError, Running};
-use crate::outcome::{self, Outcome, Stopped};
+use crate::outcome::{self, Doubts, Outcome, Stopped};
 use crate::plan::Plan;
 use crate::recorder::Recorder;
 use crate::shm::Block;
@@ -116,43 +117,55 @@ pub fn execute_traced(
     execute_inner(launch, plan, delivery, Some(tracer))
 }
 
-/// An execution without anything of ours in the target.
-#[derive(Debug)]
-pub struct Plain {
-    /// How it ended, as the kernel tells.
-    pub status: Status,
-    /// Whether it had to be killed since its time was over.
-    pub timed_out: bool,
-    /// Whether whoever runs raddle wanted it to stop.
-    pub interrupted: bool,
-    /// What it printed, if that was captured.
-    pub stdout: Option<Captured>,
-    /// What it printed to standard error, if that was captured.
-    pub stderr: Option<Captured>,
-    /// Time on the wall.
-    pub wall: Duration,
-}
-
-/// Executes a target as it is, and lets it be followed, if that is wanted.
-pub fn execute_plain(
-    launch: &Launch,
-    tracer: Option<&mut dyn Tracer>,
-) -> Result<Plain, LaunchError> {
+/// Executes a target without anything of ours in it, and lets it be followed. What is known about
+/// it is what the kernel tells, so its run has no modules, and one thread.
+pub fn execute_plain(launch: &Launch, tracer: &mut dyn Tracer) -> Result<Execution, LaunchError> {
     let start = Instant::now();
-    let mut tracer = tracer;
+    let mut tracer = Some(tracer);
     let (running, target) = begin(launch, None, &mut tracer)?;
     let (stopped, status) = follow(&target, &running, tracer)?;
-    let finish = |capture: Option<crate::capture::Capture>| {
+    let end = outcome::plain_end(status, stopped);
+    let run = Run {
+        command: command(launch),
+        directory: directory(launch).to_string_lossy().into_owned(),
+        mode: Mode::Free,
+        policy: None,
+        seed: 0,
+        modules: Vec::new(),
+        threads: vec![Thread {
+            id: ThreadId(0),
+            name: MAIN.to_owned(),
+            label: None,
+            stack: (Addr(0), Addr(0)),
+        }],
+        ending: Some(end.to_string()),
+    };
+    let outcome = Outcome {
+        end,
+        stack: Vec::new(),
+        threads: Vec::new(),
+        doubts: Doubts::default(),
+        left: None,
+        n_steps: 0,
+        n_switches: 0,
+        cpu: Duration::ZERO,
+        wall: start.elapsed(),
+    };
+    execution(running, outcome, run, None)
+}
+
+/// An execution that is over, with what it printed.
+fn execution(
+    running: Running,
+    outcome: Outcome,
+    run: Run,
+    schedule: Option<Schedule>,
+) -> Result<Execution, LaunchError> {
+    let finish = |capture: Option<Capture>| {
         capture.map(|capture| capture.finish().map_err(LaunchError::Wait)).transpose()
     };
-    Ok(Plain {
-        status,
-        timed_out: matches!(stopped, Some(Stopped::TimedOut(_))),
-        interrupted: matches!(stopped, Some(Stopped::Interrupted)),
-        stdout: finish(running.stdout)?,
-        stderr: finish(running.stderr)?,
-        wall: start.elapsed(),
-    })
+    let (stdout, stderr) = (finish(running.stdout)?, finish(running.stderr)?);
+    Ok(Execution { outcome, run, schedule, stdout, stderr })
 }
 
 /// Starts a target, whose time runs from now on.
@@ -213,27 +226,24 @@ fn execute_inner(
         Delivery::Records(sink) => (Deliver::Trace, Some(sink), 0),
         Delivery::EveryRecord(sink) => (Deliver::Trace, Some(sink), EVERY),
         Delivery::Histories(settings, into) => {
-            let keeper = Keeper::new().map_err(LaunchError::Block)?;
-            block.control().plan.histories.store(keeper.descriptor(), Relaxed);
+            let history_file = HistoryFile::new().map_err(LaunchError::Block)?;
+            block.control().plan.histories.store(history_file.descriptor(), Relaxed);
             block.control().plan.window.store(settings.window, Relaxed);
-            histories = Some((keeper, into));
+            histories = Some((history_file, into));
             (Deliver::Histories, None, if settings.paper { PAPER } else { 0 })
         }
     };
-    plan.store(deliver, &block);
-    block.control().plan.options.fetch_or(options, Relaxed);
-    if tracer.is_some() {
-        block.control().plan.options.fetch_or(NO_WATCHDOG, Relaxed);
-    }
+    let watchdog = if tracer.is_some() { NO_WATCHDOG } else { 0 };
+    plan.store(deliver, options | watchdog | launch::held_signals(), &block);
     let start = Instant::now();
     let mut tracer = tracer;
     let (running, target) = begin(launch, Some(&block), &mut tracer)?;
 
     let known = || run(launch, plan, &block);
-    let mut taker = Taker { recorder: None, sink, run: &known, known: None, block: &block };
+    let mut forwarder = Forwarder { recorder: None, sink, run: &known, known: None, block: &block };
     let is_recorded = matches!(deliver, Deliver::Schedule | Deliver::Trace);
     if is_recorded && plan.mode() == Mode::Controlled {
-        taker.recorder = Some(Recorder::default());
+        forwarder.recorder = Some(Recorder::default());
     }
     let pace = match plan.mode() {
         Mode::Free if options & EVERY != 0 => Pace::Records,
@@ -243,7 +253,7 @@ fn execute_inner(
     let (ended, drawn) = std::thread::scope(|scope| {
         let drawer = is_recorded.then(|| {
             scope.spawn(|| {
-                draw::draw(&block, pace, &over, &mut taker).inspect_err(|_| target.kill())
+                draw::draw(&block, pace, &over, &mut forwarder).inspect_err(|_| target.kill())
             })
         });
         let ended = match tracer {
@@ -264,16 +274,18 @@ fn execute_inner(
     });
     let (stopped, status, cpu) = ended?;
     drawn?;
-    if let Some((keeper, into)) = histories {
-        *into = keeper.read().map_err(LaunchError::Block)?;
+    if let Some((history_file, into)) = histories {
+        *into = history_file.read().map_err(LaunchError::Block)?;
     }
 
     let control = block.control();
-    let end = outcome::end(&block, status, stopped);
-    let run = Run { ending: Some(end.to_string()), ..run(launch, plan, &block) };
+    let run = run(launch, plan, &block);
+    let (end, stack) = outcome::end(&block, &run, &launch.files, status, stopped);
+    let run = Run { ending: Some(end.to_string()), ..run };
     let n_threads = run.threads.len();
     let outcome = Outcome {
         end,
+        stack,
         threads: (0..)
             .zip(&block.threads()[..n_threads])
             .map(|(number, slot)| outcome::thread_at(ThreadId(number), slot))
@@ -285,16 +297,8 @@ fn execute_inner(
         cpu,
         wall: start.elapsed(),
     };
-    let finish = |capture: Option<crate::capture::Capture>| {
-        capture.map(|capture| capture.finish().map_err(LaunchError::Wait)).transpose()
-    };
-    Ok(Execution {
-        outcome,
-        schedule: taker.recorder.map(|recorder| recorder.finish(&run)),
-        run,
-        stdout: finish(running.stdout)?,
-        stderr: finish(running.stderr)?,
-    })
+    let schedule = forwarder.recorder.map(|recorder| recorder.finish(&run));
+    execution(running, outcome, run, schedule)
 }
 
 /// The processors that this process may use, and so the targets that it starts.
@@ -314,27 +318,47 @@ pub fn processors() -> Vec<u32> {
 }
 
 /// Gives the records to all who want them.
-struct Taker<'s, 'a> {
+struct Forwarder<'s, 'a> {
     recorder: Option<Recorder>,
     sink: Option<&'s mut dyn Sink>,
     /// What is known about the run by now.
     run: &'a (dyn Fn() -> Run + Sync),
     /// How many threads and modules the sink knows about.
-    known: Option<(u32, u32)>,
+    known: Option<Known>,
     block: &'a Block,
 }
 
-impl Take for Taker<'_, '_> {
+/// How much of a run has been described.
+#[derive(Clone, Copy)]
+struct Known {
+    n_threads: u32,
+    n_modules: u32,
+}
+
+impl Known {
+    /// Whether enough has been added to describe it again.
+    fn is_outdated(self, now: Self) -> bool {
+        let n_new = now.n_threads.saturating_sub(self.n_threads);
+        now.n_modules != self.n_modules || n_new > self.n_threads / 32
+    }
+}
+
+impl RecordSink for Forwarder<'_, '_> {
     fn take(&mut self, stream: u32, batch: &Batch<'_>) -> Result<(), WriteError> {
         if let Some(recorder) = &mut self.recorder {
             recorder.push_batch(batch);
         }
         let Some(sink) = &mut self.sink else { return Ok(()) };
-        // Said again whenever there is more to say, so that a trace whose recording is
-        // killed can still be read.
+        // Said again when there is more to say, so that a trace whose recording is killed can
+        // still be read. With many threads not for each, or names would take more space than
+        // events.
         let control = self.block.control();
-        let known = (control.n_threads.load(Relaxed), control.n_modules.load(Relaxed));
-        if self.known.replace(known) != Some(known) {
+        let now = Known {
+            n_threads: control.n_threads.load(Relaxed),
+            n_modules: control.n_modules.load(Relaxed),
+        };
+        if self.known.is_none_or(|known| known.is_outdated(now)) {
+            self.known = Some(now);
             sink.describe(&(self.run)())?;
         }
         sink.push(stream, batch)
@@ -426,25 +450,35 @@ fn run(launch: &Launch, plan: &Plan, block: &Block) -> Run {
     let control = block.control();
     let n_modules = (control.n_modules.load(Relaxed) as usize).min(MODULES_MAX);
     let n_threads = (control.n_threads.load(Relaxed) as usize).min(THREADS_MAX);
-    let directory = match &launch.directory {
-        Some(directory) => directory.clone(),
-        None => std::env::current_dir().unwrap_or_default(),
-    };
-    let text = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
+    let directory = directory(launch);
     let program = directory.join(&launch.program);
     Run {
-        command: launch.arguments.iter().map(|argument| text(argument)).collect(),
-        directory: text(directory.as_os_str()),
+        command: command(launch),
+        directory: directory.to_string_lossy().into_owned(),
         mode: plan.mode(),
         policy: plan.policy(),
         seed: plan.seed,
         modules: block.modules()[..n_modules]
             .iter()
-            .map(|slot| module(slot, &text(program.as_os_str())))
+            .map(|slot| module(slot, &program.to_string_lossy()))
             .collect(),
         threads: threads(&block.threads()[..n_threads]),
         ending: None,
     }
+}
+
+/// Where a target runs.
+fn directory(launch: &Launch) -> PathBuf {
+    match &launch.directory {
+        Some(directory) => directory.clone(),
+        None => std::env::current_dir().unwrap_or_default(),
+    }
+}
+
+/// What a target is called with.
+fn command(launch: &Launch) -> Vec<String> {
+    let arguments = launch.arguments.iter();
+    arguments.map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
 fn module(slot: &control::Module, program: &str) -> Module {
@@ -463,13 +497,16 @@ fn module(slot: &control::Module, program: &str) -> Module {
     }
 }
 
+/// The name of a program's first thread.
+const MAIN: &str = "main";
+
 /// The threads, named by who started them.
 fn threads(slots: &[ThreadSlot]) -> Vec<Thread> {
     let mut threads: Vec<Thread> = Vec::with_capacity(slots.len());
     for (number, slot) in slots.iter().enumerate() {
         let parent = threads.get(slot.parent.load(Relaxed) as usize);
         let name = match parent {
-            _ if number == 0 => "main".to_owned(),
+            _ if number == 0 => MAIN.to_owned(),
             Some(parent) => format!("{}/{}", parent.name, slot.ordinal.load(Relaxed)),
             None => format!("thread {number}"),
         };

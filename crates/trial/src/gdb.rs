@@ -7,7 +7,6 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::process::Command;
-use std::sync::atomic::Ordering;
 
 use raddle_trace::control::{Deliver, NO_WATCHDOG};
 
@@ -19,8 +18,7 @@ use crate::shm::Block;
 /// Runs gdb on a target, and waits until the user is done.
 pub fn debug(launch: &Launch, plan: &Plan) -> Result<(), LaunchError> {
     let block = Block::new(plan.layout()).map_err(LaunchError::Block)?;
-    plan.store(Deliver::Nothing, &block);
-    block.control().plan.options.fetch_or(NO_WATCHDOG, Ordering::Relaxed);
+    plan.store(Deliver::Nothing, NO_WATCHDOG, &block);
     let start = |source: io::Error| LaunchError::Start { program: "gdb".into(), source };
     // gdb passes the full path on as the program's name.
     let program = launch.program.canonicalize().map_err(start)?;

@@ -9,9 +9,9 @@ use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
 use std::os::unix::fs::FileExt as _;
 
 use raddle_trace::history::{
-    ACTS, ACTS_MAX, Act, BYTES, FILE_BYTES, Histories, OLDER, OLDER_BYTES, OLDER_WORDS, PAIRS,
-    PAIRS_MAX, PATTERNS, PATTERNS_MAX, Pair, Pattern, READS_MAX, SPLIT, STATES, STATES_MAX, STINTS,
-    STINTS_MAX, State, Stint, UNTOUCHED, WORD, WORDS,
+    ACCESSES, ACCESSES_MAX, BYTES, FILE_BYTES, Histories, OLDER, OLDER_BYTES, OLDER_WORDS, PAIRS,
+    PAIRS_MAX, PATTERNS, PATTERNS_MAX, Pair, Pattern, READS_MAX, SPLIT, STATES, STATES_MAX, State,
+    ThreadAccess, UNTOUCHED, VISITS, VISITS_MAX, Visit, WORD, WORDS,
 };
 use rustc_hash::FxHashSet;
 use rustix::fs::{MemfdFlags, SeekFrom, ftruncate, memfd_create, seek};
@@ -21,16 +21,16 @@ use rustix::fs::{MemfdFlags, SeekFrom, ftruncate, memfd_create, seek};
 pub struct Settings {
     /// The length of windows, from 2 to [`raddle_trace::history::WINDOW_MAX`].
     pub window: u32,
-    /// A stint is one access, as in Falcon's paper.
+    /// A visit is one access, as in Falcon's paper.
     pub paper: bool,
 }
 
 /// The file, for one run.
-pub(crate) struct Keeper {
+pub(crate) struct HistoryFile {
     file: File,
 }
 
-impl Keeper {
+impl HistoryFile {
     pub(crate) fn new() -> io::Result<Self> {
         let file = memfd_create("raddle-histories", MemfdFlags::CLOEXEC)?;
         ftruncate(&file, FILE_BYTES)?;
@@ -45,7 +45,7 @@ impl Keeper {
     pub(crate) fn read(&self) -> io::Result<Option<Histories>> {
         let mut head = [0; 64];
         self.file.read_exact_at(&mut head, 0)?;
-        let [condition, n_acts, n_stints, n_states, n_pairs, n_patterns] =
+        let [condition, n_accesses, n_visits, n_states, n_pairs, n_patterns] =
             std::array::from_fn(|at| u32_at(&head, at * 4));
         if condition != 1 {
             return Ok(None);
@@ -53,28 +53,28 @@ impl Keeper {
         let states = self.list(STATES, n_states, STATES_MAX, |bytes| State {
             previous: u32_at(bytes, 0),
             current: u32_at(bytes, 4),
-            n_stints: u32_at(bytes, 8),
+            n_visits: u32_at(bytes, 8),
             write: u32_at(bytes, 12),
             reads: [0; READS_MAX],
         })?;
         Ok(Some(Histories {
-            acts: self.list(ACTS, n_acts, ACTS_MAX, |bytes| Act {
+            accesses: self.list(ACCESSES, n_accesses, ACCESSES_MAX, |bytes| ThreadAccess {
                 pc: u64_at(bytes, 0),
                 thread: u32_at(bytes, 8),
                 kind: bytes[12],
                 writes: bytes[13],
                 unused: 0,
             })?,
-            stints: self.list(STINTS, n_stints, STINTS_MAX, |bytes| Stint {
-                acts: std::array::from_fn(|at| u32_at(bytes, at * 4)),
+            visits: self.list(VISITS, n_visits, VISITS_MAX, |bytes| Visit {
+                accesses: std::array::from_fn(|at| u32_at(bytes, at * 4)),
             })?,
             pairs: self.list(PAIRS, n_pairs, PAIRS_MAX, |bytes| Pair {
-                acts: [u32_at(bytes, 0), u32_at(bytes, 4)],
+                accesses: [u32_at(bytes, 0), u32_at(bytes, 4)],
                 addr: u64_at(bytes, 8),
                 step: u64_at(bytes, 16),
             })?,
             patterns: self.list(PATTERNS, n_patterns, PATTERNS_MAX, |bytes| Pattern {
-                stints: std::array::from_fn(|at| u32_at(bytes, at * 4)),
+                visits: std::array::from_fn(|at| u32_at(bytes, at * 4)),
                 window: u32_at(bytes, 12),
                 addr: u64_at(bytes, 16),
                 step: u64_at(bytes, 24),
@@ -146,19 +146,19 @@ impl Found<'_> {
         if number == UNTOUCHED {
             return Ok(());
         }
-        let Some(state) = self.states.get(number as usize).filter(|state| state.n_stints > 1)
+        let Some(state) = self.states.get(number as usize).filter(|state| state.n_visits > 1)
         else {
             return Ok(());
         };
         let mut beside = [0; OLDER];
-        for (at, stint) in beside.iter_mut().enumerate().take(state.n_stints as usize - 2) {
-            *stint = older(at as u64 * 4)?;
+        for (at, visit) in beside.iter_mut().enumerate().take(state.n_visits as usize - 2) {
+            *visit = older(at as u64 * 4)?;
         }
         if self.known.insert((number, beside)) {
-            let mut stints = vec![state.current, state.previous];
-            stints.extend(beside.iter().take(state.n_stints as usize - 2));
-            stints.reverse();
-            self.last.push((stints, addr));
+            let mut visits = vec![state.current, state.previous];
+            visits.extend(beside.iter().take(state.n_visits as usize - 2));
+            visits.reverse();
+            self.last.push((visits, addr));
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ static DESCRIPTOR: OnceLock<SignalFd> = OnceLock::new();
 static HELD: OnceLock<SigSet> = OnceLock::new();
 
 /// Holds the signals back from now on, in this thread and those that it starts. From then
-/// on every [`crate::execute`] ends early when one comes.
+/// on every [`crate::execute()`] ends early when one comes.
 pub fn install() -> io::Result<()> {
     let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]);
     let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;

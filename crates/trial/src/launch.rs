@@ -13,10 +13,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nix::sys::personality::{self, Persona};
+use raddle_code::elf::Files;
 use raddle_trace::control::{HELD_SIGNALS_SHIFT, VARIABLE};
 use raddle_trace::file::WriteError;
 
@@ -45,6 +45,9 @@ pub struct Launch {
     pub timeout: Option<Duration>,
     /// The runtime library, under the name by which the target asks for it.
     pub runtime: PathBuf,
+    /// Module files, to unwind threads that a signal kills. A command has one set, so that each
+    /// file is read once.
+    pub files: Files,
 }
 
 /// A standard input.
@@ -80,12 +83,12 @@ pub enum Output {
 #[non_exhaustive]
 pub enum LaunchError {
     /// The control block could not be made.
-    #[error("cannot make the control block: {0}")]
+    #[error("cannot create the shared-memory control block: {0}; see raddle doctor")]
     Block(#[source] io::Error),
     /// The program could not be started.
     #[error("cannot start {}: {source}", program.display())]
     Start {
-        /// Which.
+        /// The program.
         program: PathBuf,
         /// What the operating system said.
         source: io::Error,
@@ -93,7 +96,7 @@ pub enum LaunchError {
     /// A file for standard input or output could not be opened.
     #[error("cannot open {} for the target: {source}", path.display())]
     Stream {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// What the operating system said.
         source: io::Error,
@@ -131,12 +134,6 @@ pub(crate) fn start(
     prepare: impl FnOnce(&mut Command),
 ) -> Result<Running, LaunchError> {
     let mut command = Command::new(&launch.program);
-    if let Some(block) = block {
-        // Letting them through here would let them kill us, and leave other targets behind.
-        let held =
-            interrupt::held().iter().fold(0, |bits, signal| bits | 1_u32 << (signal as u32 - 1));
-        block.control().plan.options.fetch_or(held << HELD_SIGNALS_SHIFT, Ordering::Relaxed);
-    }
     let (name, arguments) = launch.arguments.split_first().expect("a target has a name");
     command.arg0(name).args(arguments);
     let environment = match block {
@@ -163,6 +160,14 @@ pub(crate) fn start(
         .spawn()
         .map_err(|source| LaunchError::Start { program: launch.program.clone(), source })?;
     Ok(Running { child, own_group, stdout, stderr })
+}
+
+/// The signals that raddle blocks for itself, as options of the control block: the target inherits
+/// the mask and unblocks them. Unblocking them here would let them kill us, and leave other
+/// targets behind.
+pub(crate) fn held_signals() -> u32 {
+    let bit = |signal: nix::sys::signal::Signal| 1_u32 << (signal as u32 - 1);
+    interrupt::held().iter().fold(0, |bits, signal| bits | bit(signal)) << HELD_SIGNALS_SHIFT
 }
 
 fn input(input: &Input) -> Result<Stdio, LaunchError> {
@@ -279,6 +284,7 @@ mod tests {
             stderr: Output::Null,
             timeout: None,
             runtime: "/cache/libtsan.so.2".into(),
+            files: Files::default(),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Trials: a target, executed under a plan, with an outcome.
 //!
-//! [`execute`] starts a [`Launch`] by a [`Plan`] and gives back an [`Execution`]: how the
-//! target ended, and as much of what it did as was wanted; [`verdict::judge`] says whether
-//! that is a pass. Before, [`binary`] says whether a program is fit for it, [`compile`] makes
-//! one from a source file, and [`unpack`] puts the runtime library where the loader finds it.
+//! [`Trial::run`] starts a [`Launch`] by a [`Plan`]. It returns an [`Execution`], which is how the
+//! target ended and as much of what it did as was wanted, with the [`verdict::Verdict`] on it.
+//! [`compile`] makes a target from a source file, and [`unpack`] puts the runtime
+//! library where the loader finds it.
 
 pub mod plan;
 pub mod launch;
@@ -12,11 +12,15 @@ pub mod draw;
 pub mod histories;
 pub mod recorder;
 pub mod outcome;
+mod stack;
+pub mod last_words;
 pub mod verdict;
+pub mod trial;
+pub mod target;
+pub mod clip;
 pub mod interrupt;
 pub mod gdb;
 pub mod capture;
-pub mod binary;
 pub mod compile;
 pub mod unpack;
 #[allow(unsafe_code, reason = "memory that is shared with the target")]
@@ -26,10 +30,11 @@ pub mod wait;
 
 pub use capture::Captured;
 pub use execute::{
-    Delivery, Execution, Plain, Sink, Tracer, execute, execute_plain, execute_traced, processors,
+    Delivery, Execution, Sink, Tracer, execute, execute_plain, execute_traced, processors,
 };
 pub use launch::{Input, Launch, LaunchError, Output, fix_addresses};
 pub use outcome::{End, Outcome};
 pub use plan::{Order, Plan};
 pub use recorder::Recorder;
+pub use trial::{Trial, TrialError};
 pub use wait::Status;

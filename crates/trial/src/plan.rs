@@ -7,6 +7,7 @@ use raddle_trace::control::{
     Deliver, EARLY_SLEEPERS, LANES_MAX, Layout, Mode, Policy, SPURIOUS, STRICT,
 };
 use raddle_trace::schedule::{Schedule, Step};
+use serde::{Deserialize, Serialize};
 
 use crate::shm::Block;
 
@@ -17,8 +18,11 @@ pub struct Plan {
     pub order: Order,
     /// Of all random choices, also those that the target asks for.
     pub seed: u64,
-    /// More steps than this are a livelock; `None` for no limit.
+    /// A run with more steps than this does not end; `None` for no limit.
     pub n_steps_max: Option<u64>,
+    /// Threads that spin for more steps than this without progress are a livelock; `None` for no
+    /// limit.
+    pub n_idle_max: Option<u64>,
     /// Condition variables may wake for no reason, as POSIX allows.
     pub spurious: bool,
     /// A sleeping thread may be chosen before its time.
@@ -29,7 +33,7 @@ pub struct Plan {
 }
 
 /// Who goes next.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Order {
     /// Any thread, at random moments.
     Random,
@@ -38,7 +42,7 @@ pub enum Order {
     Pct {
         /// How often a priority changes.
         depth: u32,
-        /// How long the run is expected to be.
+        /// How long the run is expected to be; 0 if unknown.
         n_steps: u64,
     },
     /// Partial order sampling: a priority for each event.
@@ -48,6 +52,7 @@ pub enum Order {
     /// A given order.
     Follow {
         /// The order.
+        #[serde(with = "as_json")]
         schedule: Schedule,
         /// Whether a step that does not fit ends the run; if not, it is passed over.
         strict: bool,
@@ -61,13 +66,35 @@ pub enum Order {
     },
 }
 
+/// The default of [`Plan::n_idle_max`]: a second of spinning under control, or a loop that reads
+/// one variable ten million times.
+pub const IDLE_MAX: u64 = 10_000_000;
+
+/// Most known bugs need no more than three changes of priority (Burckhardt et al., ASPLOS 2010).
+const DEPTH: u32 = 3;
+
 /// Random delays, for runs in which threads are free.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Delay {
     /// Probability of a delay at an access.
     pub probability: f64,
     /// Longest delay.
     pub us_max: u32,
+}
+
+/// Schedules inside formats that do not describe themselves, which a schedule's own form needs.
+mod as_json {
+    use raddle_trace::schedule::Schedule;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, de, ser};
+
+    pub(super) fn serialize<S: Serializer>(schedule: &Schedule, to: S) -> Result<S::Ok, S::Error> {
+        let text = serde_json::to_string(schedule).map_err(ser::Error::custom)?;
+        text.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Schedule, D::Error> {
+        serde_json::from_str(&String::deserialize(from)?).map_err(de::Error::custom)
+    }
 }
 
 impl Default for Plan {
@@ -76,6 +103,7 @@ impl Default for Plan {
             order: Order::Random,
             seed: 0,
             n_steps_max: None,
+            n_idle_max: Some(IDLE_MAX),
             spurious: false,
             early_sleepers: false,
             cpu: None,
@@ -89,7 +117,9 @@ impl Plan {
     pub fn mode(&self) -> Mode {
         match self.order {
             Order::Free { .. } => Mode::Free,
-            _ => Mode::Controlled,
+            Order::Random | Order::Pct { .. } | Order::Pos | Order::Rr | Order::Follow { .. } => {
+                Mode::Controlled
+            }
         }
     }
 
@@ -111,16 +141,18 @@ impl Plan {
         match &self.order {
             Order::Free { .. } => Layout { n_follow: 0, n_lanes: LANES_MAX },
             Order::Follow { schedule, .. } => Layout { n_follow: schedule.steps.len(), n_lanes: 1 },
-            _ => Layout { n_follow: 0, n_lanes: 1 },
+            Order::Random | Order::Pct { .. } | Order::Pos | Order::Rr => {
+                Layout { n_follow: 0, n_lanes: 1 }
+            }
         }
     }
 
-    /// Writes it down for the target.
-    pub(crate) fn store(&self, deliver: Deliver, block: &Block) {
+    /// Writes it down for the target, with the options that are not the plan's to choose.
+    pub(crate) fn store(&self, deliver: Deliver, options: u32, block: &Block) {
         let plan = &block.control().plan;
         let option = |given: bool, bit: u32| if given { bit } else { 0 };
         let mut options =
-            option(self.spurious, SPURIOUS) | option(self.early_sleepers, EARLY_SLEEPERS);
+            options | option(self.spurious, SPURIOUS) | option(self.early_sleepers, EARLY_SLEEPERS);
         plan.cpu.store(self.cpu.map_or(-1, |cpu| cpu as i32), Relaxed);
         match &self.order {
             Order::Random | Order::Pos | Order::Rr => {}
@@ -148,6 +180,7 @@ impl Plan {
         plan.seed.store(self.seed, Relaxed);
         plan.options.store(options, Relaxed);
         plan.steps_max.store(self.n_steps_max.unwrap_or(0), Relaxed);
+        plan.idle_max.store(self.n_idle_max.unwrap_or(0), Relaxed);
         plan.n_lanes.store(block.layout().n_lanes as u32, Relaxed);
         plan.n_follow.store(block.layout().n_follow as u64, Relaxed);
     }
@@ -170,51 +203,65 @@ fn store_schedule(schedule: &Schedule, block: &Block) {
     }
 }
 
-/// A policy by its name on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PolicyName {
-    /// `random`
-    Random,
-    /// `pct`
-    Pct,
-    /// `pos`
-    Pos,
-    /// `rr`
-    Rr,
-    /// `follow`
-    Follow,
-    /// `free`
-    Free,
-}
+impl Order {
+    /// Every policy that needs no schedule, with its defaults.
+    pub const POLICIES: [Self; 5] = [
+        Self::Random,
+        Self::Pct { depth: DEPTH, n_steps: 0 },
+        Self::Pos,
+        Self::Rr,
+        Self::Free { delay: None },
+    ];
 
-impl PolicyName {
-    /// As it is typed.
+    /// Those of [`Order::POLICIES`] under which one thread runs at a time.
+    pub fn controlled() -> impl Iterator<Item = Self> {
+        Self::POLICIES.into_iter().filter(|order| !matches!(order, Self::Free { .. }))
+    }
+
+    /// Whether a different seed gives a different run.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub const fn is_seeded(&self) -> bool {
+        match self {
+            Self::Random | Self::Pct { .. } | Self::Pos | Self::Free { .. } => true,
+            Self::Rr | Self::Follow { .. } => false,
+        }
+    }
+
+    /// The names of such policies, as a sentence has them.
+    pub fn names(policies: impl IntoIterator<Item = Self>) -> String {
+        let names: Vec<_> = policies.into_iter().map(|order| order.name()).collect();
+        match names.split_last() {
+            Some((last, others)) if !others.is_empty() => {
+                format!("{}, or {last}", others.join(", "))
+            }
+            _ => names.concat(),
+        }
+    }
+
+    /// The name of the policy.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
         match self {
             Self::Random => "random",
-            Self::Pct => "pct",
+            Self::Pct { .. } => "pct",
             Self::Pos => "pos",
             Self::Rr => "rr",
-            Self::Follow => "follow",
-            Self::Free => "free",
+            Self::Follow { .. } => "follow",
+            Self::Free { .. } => "free",
         }
     }
 }
 
-impl FromStr for PolicyName {
+/// By the name of a policy, with its defaults.
+impl FromStr for Order {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        Ok(match name {
-            "random" => Self::Random,
-            "pct" => Self::Pct,
-            "pos" => Self::Pos,
-            "rr" => Self::Rr,
-            "follow" => Self::Follow,
-            "free" => Self::Free,
-            _ => return Err("a policy is random, pct, pos, rr, follow or free".into()),
-        })
+        if name == "follow" {
+            return Err("it needs a schedule; use raddle replay CLIP".to_owned());
+        }
+        let known = Self::POLICIES.into_iter().find(|order| order.name() == name);
+        known.ok_or_else(|| format!("expected {}", Self::names(Self::POLICIES)))
     }
 }
 
@@ -222,12 +269,12 @@ impl FromStr for Delay {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let usage = || "a delay is PROBABILITY:MICROSECONDS, such as 0.01:500".to_owned();
+        let usage = || "expected PROBABILITY:MICROSECONDS, such as 0.01:500".to_owned();
         let (probability, us_max) = text.split_once(':').ok_or_else(usage)?;
         let probability: f64 = probability.parse().map_err(|_| usage())?;
         let us_max = us_max.parse().map_err(|_| usage())?;
         if !(0.0..=1.0).contains(&probability) {
-            return Err("the probability of a delay lies between 0 and 1".into());
+            return Err("expected a probability between 0 and 1".into());
         }
         Ok(Self { probability, us_max })
     }
@@ -248,11 +295,23 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_is_read_by_its_name() {
+        for order in Order::POLICIES {
+            assert_eq!(order.name().parse(), Ok(order));
+        }
+        for wrong in ["", "Random", "follow", "free "] {
+            assert!(wrong.parse::<Order>().is_err(), "{wrong}");
+        }
+        let words = "".parse::<Order>().expect_err("no name");
+        assert_eq!(words, "expected random, pct, pos, rr, or free");
+    }
+
+    #[test]
     fn a_certain_delay_does_not_wrap_to_none() {
         let delay = Some(Delay { probability: 1.0, us_max: 9 });
         let plan = Plan { order: Order::Free { delay }, ..Plan::default() };
         let block = Block::new(plan.layout()).expect("a memory file");
-        plan.store(Deliver::Nothing, &block);
+        plan.store(Deliver::Nothing, 0, &block);
         assert_eq!(block.control().plan.delay_probability.load(Relaxed), u32::MAX);
         assert_eq!(block.control().plan.mode.load(Relaxed), Mode::Free as u32);
     }
@@ -264,7 +323,7 @@ mod tests {
         let order = Order::Follow { schedule, strict: true, after: Policy::Rr };
         let plan = Plan { order, ..Plan::default() };
         let block = Block::new(plan.layout()).expect("a memory file");
-        plan.store(Deliver::Nothing, &block);
+        plan.store(Deliver::Nothing, 0, &block);
         let [first, second] = block.follow() else { panic!("two steps") };
         assert_eq!((first.kind.load(Relaxed), first.thread.load(Relaxed)), (0, 2));
         assert_eq!((first.count.load(Relaxed), first.site.load(Relaxed)), (7, 5));

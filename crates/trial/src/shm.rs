@@ -12,8 +12,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use raddle_trace::control::{
-    CHUNK_BYTES, CHUNKS, Control, FollowStep, LANE_BYTES, Lane, Layout, MAGIC, MODULES_MAX, Module,
-    THREADS_MAX, ThreadSlot, VERSION,
+    CHUNK_BYTES, CHUNKS, Control, Death, FollowStep, LANE_BYTES, Lane, Layout, MAGIC, MODULES_MAX,
+    Module, THREADS_MAX, ThreadSlot, VERSION,
 };
 use raddle_trace::record::{RECORD_BYTES, Record};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -82,6 +82,12 @@ impl Block {
     #[must_use]
     pub fn modules(&self) -> &[Module] {
         self.part(self.layout.modules(), MODULES_MAX)
+    }
+
+    /// The thread that a signal killed.
+    #[must_use]
+    pub fn death(&self) -> &Death {
+        &self.part(self.layout.death(), 1)[0]
     }
 
     /// The schedule to follow.
@@ -197,6 +203,10 @@ mod tests {
         }
         assert_eq!(block.control().magic.load(Ordering::Relaxed), MAGIC);
         assert!(block.modules().iter().all(|module| module.base.load(Ordering::Relaxed) == 0));
+        let stacks = block.death().stacks.iter();
+        assert!(
+            stacks.flat_map(|stack| &stack.words).all(|word| word.load(Ordering::Relaxed) == 0)
+        );
         assert!(block.lanes().iter().all(|lane| lane.cursor.load(Ordering::Relaxed) == 0));
     }
 

@@ -10,31 +10,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-/// The name by which a target asks for its sanitizer library.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Soname {
-    /// `libtsan.so.2`, since gcc 11.
-    #[default]
-    So2,
-    /// `libtsan.so.0`, of gcc 4.8 to 10.
-    So0,
-}
-
-impl Soname {
-    /// As the loader compares it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::So2 => "libtsan.so.2",
-            Self::So0 => "libtsan.so.0",
-        }
-    }
-}
+use raddle_code::program::Soname;
 
 /// Why the runtime could not be unpacked.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot unpack the runtime library to {}: {source}; set XDG_CACHE_HOME to a directory that can be written",
+    "cannot unpack the runtime library to {}: {source}; set XDG_CACHE_HOME to a writable directory",
     path.display()
 )]
 pub struct UnpackError {

@@ -4,18 +4,23 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::execute::Execution;
-use crate::outcome::{End, signal_name};
+use raddle_trace::failure::FailureKind;
+use serde::{Deserialize, Serialize};
 
-/// What a run has to do to pass. Without any of these: exit with status 0.
+use crate::execute::Execution;
+use crate::last_words::{self, LastWords, last_words};
+use crate::outcome::{Assertion, End, signal_name};
+use crate::wait::Status;
+
+/// What a run must do to pass. By default: exit with status 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
-    /// To exit with this status.
+    /// Exit with this status.
     pub status: Option<u8>,
-    /// To print exactly this; needs the output to be captured.
+    /// Print exactly this; the output must be captured.
     pub stdout: Option<Vec<u8>>,
-    /// To please this command of the shell, whose status 0 means a pass. It finds the status
-    /// in `RADDLE_STATUS` and the output in the file `RADDLE_STDOUT`.
+    /// Be accepted by this shell command, with status 0. `RADDLE_STATUS` holds the run's exit
+    /// status, `RADDLE_STDOUT` names a file with its standard output.
     pub oracle: Option<String>,
 }
 
@@ -31,7 +36,7 @@ pub enum Verdict {
 }
 
 /// In which way a run has failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// What kind of failure.
     pub kind: FailureKind,
@@ -41,52 +46,11 @@ pub struct Failure {
     pub place: Option<(String, u32)>,
 }
 
-/// What kind of failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureKind {
-    /// A wrong exit status.
-    Exit,
-    /// A signal.
-    Signal,
-    /// An assertion, or a panic.
-    Assert,
-    /// Threads that wait for ever.
-    Deadlock,
-    /// It goes on for ever.
-    Hang,
-    /// Freed memory used, or freed again.
-    Memory,
-    /// A synchronization object misused.
-    Misuse,
-    /// Wrong output.
-    Output,
-    /// The oracle was not pleased.
-    Oracle,
-}
-
-impl FailureKind {
-    /// As other programs know it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Exit => "exit",
-            Self::Signal => "signal",
-            Self::Assert => "assert",
-            Self::Deadlock => "deadlock",
-            Self::Hang => "hang",
-            Self::Memory => "memory",
-            Self::Misuse => "misuse",
-            Self::Output => "output",
-            Self::Oracle => "oracle",
-        }
-    }
-}
-
-/// Why the oracle could not be asked.
+/// Why the oracle could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum OracleError {
     /// The operating system refused.
-    #[error("cannot ask the oracle `{command}`: {source}")]
+    #[error("cannot run oracle `{command}`: {source}")]
     Io {
         /// The oracle.
         command: String,
@@ -94,7 +58,7 @@ pub enum OracleError {
         source: io::Error,
     },
     /// The shell found no such command, or none that it may execute.
-    #[error("the oracle `{command}` {}", if *.status == NO_COMMAND { "is no command that the shell can find" } else { "cannot be executed" })]
+    #[error("oracle `{command}` {}", if *.status == NO_COMMAND { "not found; check its path" } else { "is not executable; check its permissions" })]
     Command {
         /// The oracle.
         command: String,
@@ -108,25 +72,54 @@ const NO_COMMAND: i32 = 127;
 /// The same, if it may not execute it.
 const NOT_EXECUTABLE: i32 = 126;
 
-/// Judges an execution.
-pub fn judge(execution: &Execution, expected: &Expected) -> Result<Verdict, OracleError> {
+/// Judges an execution, under raddle's control or not. An oracle is asked each time.
+pub(crate) fn judge(execution: &Execution, expected: &Expected) -> Result<Verdict, OracleError> {
     let end = &execution.outcome.end;
-    if end.is_unjudged() {
-        return Ok(Verdict::Unjudged);
+    let fail = |kind, detail, place| Ok(Verdict::Fail(Failure { kind, detail, place }));
+    let said = || end.to_string();
+    match end {
+        End::Exit { status } => judge_status(*status, execution, expected),
+        End::Exec { status: Status::Exited(0) } => judge_status(0, execution, expected),
+        End::Exec { status: Status::Exited(_) } => fail(FailureKind::Exit, said(), None),
+        End::Exec { status: Status::Killed(_) } => fail(FailureKind::Signal, said(), None),
+        End::Signal { number, .. } => {
+            let LastWords { text, place } = last_words(execution)
+                .unwrap_or_else(|| LastWords { text: signal_name(*number), place: None });
+            fail(FailureKind::Signal, text, place)
+        }
+        End::Assert { assertion: Assertion { text, file, line, .. }, .. } => {
+            fail(FailureKind::Assert, text.clone(), Some((file.clone(), *line)))
+        }
+        End::Deadlock | End::LostWakeup => fail(FailureKind::Deadlock, said(), None),
+        End::Livelock { .. } | End::Endless { .. } => fail(FailureKind::Hang, said(), None),
+        End::UseAfterFree { .. } | End::DoubleFree { .. } => {
+            fail(FailureKind::Memory, said(), None)
+        }
+        End::Misuse { misuse, .. } => fail(FailureKind::Misuse, misuse.to_string(), None),
+        End::TimedOut { .. }
+        | End::Diverged(_)
+        | End::Internal { .. }
+        | End::Unattached { .. }
+        | End::Interrupted => Ok(Verdict::Unjudged),
     }
+}
+
+/// Judges an execution that exited with a status.
+fn judge_status(
+    status: u8,
+    execution: &Execution,
+    expected: &Expected,
+) -> Result<Verdict, OracleError> {
     let fail = |kind, detail: String| Verdict::Fail(Failure { kind, detail, place: None });
-    let status = match end {
-        End::Exit { status } => *status,
-        _ if !end.is_failure() => 0,
-        _ => return Ok(Verdict::Fail(failure(end))),
-    };
     // An oracle judges the status too, unless one was asked for.
     if expected.oracle.is_none() || expected.status.is_some() {
         let wanted = expected.status.unwrap_or(0);
         if status != wanted {
             let stderr = execution.stderr.as_ref().map(|stderr| &stderr.bytes[..]);
-            return Ok(match stderr.and_then(panic_in) {
-                Some(panic) => Verdict::Fail(panic),
+            return Ok(match stderr.and_then(last_words::panic_in) {
+                Some(LastWords { text, place }) => {
+                    Verdict::Fail(Failure { kind: FailureKind::Assert, detail: text, place })
+                }
                 None if wanted == 0 => fail(FailureKind::Exit, format!("exit {status}")),
                 None => fail(FailureKind::Exit, format!("exit {status}, expected {wanted}")),
             });
@@ -141,56 +134,9 @@ pub fn judge(execution: &Execution, expected: &Expected) -> Result<Verdict, Orac
     if let Some(oracle) = &expected.oracle
         && !ask(oracle, status, printed)?
     {
-        return Ok(fail(FailureKind::Oracle, format!("`{oracle}` says no")));
+        return Ok(fail(FailureKind::Oracle, format!("oracle `{oracle}` rejected the run")));
     }
     Ok(Verdict::Pass)
-}
-
-/// The failure that an end is by itself.
-fn failure(end: &End) -> Failure {
-    let kind = match end {
-        End::Assert { .. } => FailureKind::Assert,
-        End::Signal { .. } => FailureKind::Signal,
-        End::Deadlock | End::LostWakeup => FailureKind::Deadlock,
-        End::Livelock { .. } | End::Hang { .. } => FailureKind::Hang,
-        End::UseAfterFree { .. } | End::DoubleFree { .. } => FailureKind::Memory,
-        End::Misuse { .. } => FailureKind::Misuse,
-        _ => FailureKind::Exit,
-    };
-    let (detail, place) = match end {
-        End::Assert { message, .. } => (asserted(message).to_owned(), place_in_assertion(message)),
-        End::Signal { number, .. } => (signal_name(*number), None),
-        End::Misuse { message, .. } => (message.clone(), None),
-        _ => (end.to_string(), None),
-    };
-    Failure { kind, detail, place }
-}
-
-/// What was asserted, of glibc's `file.c:12: function: Assertion `x' failed.`
-fn asserted(message: &str) -> &str {
-    let after = message.split_once(": Assertion `").map(|(_, after)| after);
-    after.and_then(|after| after.strip_suffix("' failed.")).unwrap_or(message)
-}
-
-/// File and line of glibc's `program: file.c:12: function: Assertion `x' failed.`
-fn place_in_assertion(message: &str) -> Option<(String, u32)> {
-    let (before, _) = message.split_once(": Assertion `")?;
-    let mut parts = before.split(':').map(str::trim);
-    let parts: Vec<_> = parts.by_ref().collect();
-    let at = parts.iter().position(|part| part.parse::<u32>().is_ok())?;
-    Some(((*parts.get(at.checked_sub(1)?)?).to_owned(), parts[at].parse().ok()?))
-}
-
-/// The first panic that a Rust program has reported.
-fn panic_in(stderr: &[u8]) -> Option<Failure> {
-    let text = String::from_utf8_lossy(stderr);
-    let (_, after) = text.split_once(" panicked at ")?;
-    let (place, rest) = after.split_once('\n')?;
-    let mut parts = place.trim_end_matches(':').rsplitn(3, ':');
-    let (_column, line, file) = (parts.next()?, parts.next()?, parts.next()?);
-    let detail = rest.lines().next().unwrap_or_default().to_owned();
-    let place = Some((file.to_owned(), line.parse().ok()?));
-    Some(Failure { kind: FailureKind::Assert, detail, place })
 }
 
 /// Where two texts differ first, in words.
@@ -263,23 +209,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_assertion_tells_its_place() {
-        let message = "bank: src/bank.c:31: main: Assertion `balance == 20' failed.";
-        assert_eq!(place_in_assertion(message), Some(("src/bank.c".into(), 31)));
-        assert_eq!(asserted(message), "balance == 20");
-        assert_eq!(place_in_assertion("no place"), None);
-    }
-
-    #[test]
-    fn a_panic_tells_its_place() {
-        let stderr =
-            b"\nthread 'main' (12) panicked at src/main.rs:7:5:\nassertion failed: x\nnote: run";
-        let panic = panic_in(stderr).expect("a panic");
-        assert_eq!(panic.place, Some(("src/main.rs".into(), 7)));
-        assert_eq!(panic.detail, "assertion failed: x");
-    }
-
-    #[test]
     fn outputs_are_compared_line_by_line() {
         let difference = |a: &str, b: &str| difference(a.as_bytes(), b.as_bytes());
         assert_eq!(difference("a\nb\n", "a\nb\n"), None);
@@ -300,9 +229,9 @@ mod tests {
     #[test]
     fn an_oracle_that_is_no_command_is_not_asked() {
         let error = ask("/nonexistent/command", 0, b"").expect_err("no command");
-        let expected = "the oracle `/nonexistent/command` is no command that the shell can find";
+        let expected = "oracle `/nonexistent/command` not found; check its path";
         assert_eq!(error.to_string(), expected);
         let error = ask("/etc", 0, b"").expect_err("a directory");
-        assert_eq!(error.to_string(), "the oracle `/etc` cannot be executed");
+        assert_eq!(error.to_string(), "oracle `/etc` is not executable; check its permissions");
     }
 }

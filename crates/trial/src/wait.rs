@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 
 /// How a process ended, as the kernel tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Status {
     /// By exit, with a status.
     Exited(u8),

@@ -1,76 +1,79 @@
-//! What remains of a run.
+//! The facts of a run: what localization keeps of it.
 
 use raddle_trace::id::{Addr, Site, ThreadId};
 use serde::{Deserialize, Serialize};
 
-use crate::witness::Deed;
+use crate::witness::AccessKind;
 
-/// An access, by what is the same about it in every run.
+/// An access by what identifies it across runs: its site and its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Act {
-    /// Where in the program.
+pub struct SiteAccess {
+    /// The code location.
     pub site: Site,
-    /// What.
-    pub deed: Deed,
+    /// What the access does.
+    pub kind: AccessKind,
 }
 
-/// Whether a deed counts as a write here: also a wake-up, which whoever waits reads, and whatever
-/// changes the value of a semaphore; and a wait in vain, which is as good as the lock taken.
+/// Whether a kind counts as a write in localization. In addition to [`AccessKind::writes`], these
+/// are wake-ups, which waiting threads read, everything that changes a semaphore, and blocking
+/// forever on a lock, which stands for the acquisition.
 #[must_use]
-pub const fn writes(deed: Deed) -> bool {
-    deed.writes() || matches!(deed, Deed::Signal | Deed::Lower | Deed::Block)
+pub const fn writes(kind: AccessKind) -> bool {
+    kind.writes() || matches!(kind, AccessKind::Signal | AccessKind::Lower | AccessKind::Block)
 }
 
-/// A loop that an access is in.
+/// A loop around an access, and the iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Lap {
-    /// The loop's first instruction.
+pub struct LoopIteration {
+    /// Address of the loop's first instruction.
     pub entry: u64,
-    /// Which activation of its function, counted per thread: loops are told apart by it.
+    /// The activation of its function, counted per thread; distinguishes executions of the same
+    /// loop.
     pub activation: u32,
-    /// How often the loop was gone through before; none if that cannot be told.
+    /// Number of iterations completed before, if known.
     pub iteration: Option<u32>,
 }
 
 /// An access in one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
-    /// Who.
+    /// The thread that performed it.
     pub thread: ThreadId,
-    /// When: its number among all events.
+    /// Its position among all events of the run.
     pub seq: u64,
-    /// First byte.
+    /// First byte accessed.
     pub addr: Addr,
-    /// How many bytes.
+    /// Size of the access.
     pub bytes: u32,
-    /// Loops around it in its function, innermost first.
-    pub laps: Vec<Lap>,
+    /// Enclosing loops in its function, innermost first.
+    pub loops: Vec<LoopIteration>,
 }
 
-/// An access pair: the tail depends on the head, which another thread performed, with nothing
+/// An access pair: the tail depends on the head, which another thread performed, with no access
 /// in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Pair {
     /// The first access.
-    pub head: Act,
-    /// The second.
-    pub tail: Act,
+    pub head: SiteAccess,
+    /// The second access.
+    pub tail: SiteAccess,
 }
 
 impl Pair {
-    /// The same accesses the other way round.
+    /// The same accesses in the opposite order.
     #[must_use]
     pub const fn reversed(self) -> Self {
         Self { head: self.tail, tail: self.head }
     }
 }
 
-/// A pair in one run: how often is not counted, but how differently.
+/// A pair in one run. Different occurrences are kept, repetitions are not counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairFact {
     /// The pair.
     pub pair: Pair,
-    /// Head and tail, the first occurrence first; then those with other threads or loops.
+    /// Head and tail of the first occurrence, then of occurrences with different threads or
+    /// loops.
     pub instances: Vec<[Point; 2]>,
 }
 
@@ -82,22 +85,22 @@ impl PairFact {
     }
 }
 
-/// A pattern of two accesses by two threads, or of three by one, another, and the one again.
+/// A pattern: two accesses by two threads, or three by one thread, another, and the first again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Pattern {
-    /// The accesses in their order.
-    pub acts: Vec<Act>,
+    /// The accesses in order.
+    pub accesses: Vec<SiteAccess>,
 }
 
 impl Pattern {
-    /// Such as `R1-W2-R1`.
+    /// The pattern's name, such as `R1-W2-R1`.
     #[must_use]
     pub fn name(&self) -> String {
         let words: Vec<_> = self
-            .acts
+            .accesses
             .iter()
             .zip([1, 2, 1])
-            .map(|(act, role)| format!("{}{role}", act.deed.letter()))
+            .map(|(access, role)| format!("{}{role}", access.kind.letter()))
             .collect();
         words.join("-")
     }
@@ -110,36 +113,50 @@ pub struct PatternFact {
     pub pattern: Pattern,
     /// Its first occurrence.
     pub points: Vec<Point>,
-    /// Who had called the function of each access, innermost first.
+    /// The callers of each access's function, innermost first.
     pub stacks: Vec<Vec<Site>>,
-    /// The least window that it was found with.
+    /// The smallest window that contains it.
     pub window: u8,
 }
 
-/// All that remains of a run.
+/// What localization keeps of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// Access pairs, sorted.
     pub pairs: Vec<PairFact>,
     /// Patterns, sorted.
     pub patterns: Vec<PatternFact>,
-    /// Accesses that were performed at all, sorted.
-    pub acts: Vec<Act>,
-    /// How many events the run had.
+    /// All accesses that were performed, sorted.
+    pub accesses: Vec<SiteAccess>,
+    /// Number of events in the run.
     pub n_events: u64,
-    /// How many threads.
+    /// Number of threads.
     pub n_threads: u32,
-    /// How many places of memory more than one thread touched.
+    /// Number of locations that more than one thread touched.
     pub n_shared: u64,
-    /// How many of them were too many to be kept.
+    /// Number of shared locations that did not fit.
     pub n_left_out: u64,
-    /// Whether each point is told as it was. If not, it has the address and the number of the
-    /// step at which the last access was performed, and neither calls nor loops.
+    /// Whether points are exact. Otherwise a point has the address and the step of the pattern's
+    /// last access, and neither calls nor loops.
     pub is_exact: bool,
 }
 
 impl Facts {
-    /// What the run tells of a pair, if it had it.
+    /// Whether these facts are sorted and complete, as comparing assumes. Facts from a file may
+    /// not be.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let is_complete = |fact: &PatternFact| {
+            matches!(fact.points.len(), 2 | 3) && fact.points.len() == fact.pattern.accesses.len()
+        };
+        self.pairs.is_sorted_by(|one, two| one.pair < two.pair)
+            && self.pairs.iter().all(|fact| !fact.instances.is_empty())
+            && self.patterns.is_sorted_by(|one, two| one.pattern < two.pattern)
+            && self.patterns.iter().all(is_complete)
+            && self.accesses.is_sorted_by(|one, two| one < two)
+    }
+
+    /// What is known of a pair, if the run has it.
     #[must_use]
     pub fn pair(&self, pair: Pair) -> Option<&PairFact> {
         let at = self.pairs.binary_search_by_key(&pair, |fact| fact.pair).ok()?;
@@ -148,7 +165,7 @@ impl Facts {
 
     /// Whether the run performed an access.
     #[must_use]
-    pub fn has(&self, act: Act) -> bool {
-        self.acts.binary_search(&act).is_ok()
+    pub fn has(&self, access: SiteAccess) -> bool {
+        self.accesses.binary_search(&access).is_ok()
     }
 }

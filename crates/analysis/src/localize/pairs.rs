@@ -1,27 +1,27 @@
-//! LOCON's access pairs: immediate dependencies across threads at one place.
+//! LOCON's access pairs: immediate dependencies between threads at one location.
 //!
-//! Last write to read; each other thread's last read since the last write to write; and last
-//! write to write when nobody read in between, not even one of the two: what was read tells the
-//! dependency already.
+//! A pair is the last write and a read; the last read of another thread since the last write, and
+//! a write; or the last write and a write if nobody has read in between, not even one of the two:
+//! a read already shows the dependency.
 
 use super::window::Entry;
 
-/// What a place has to remember.
+/// What a location remembers.
 #[derive(Clone, Debug)]
-pub struct Last<E> {
+pub struct LastAccesses<E> {
     write: Option<E>,
-    /// Since the last write, the last one of each thread.
+    /// The last read of each thread since the last write.
     reads: Vec<E>,
 }
 
-impl<E> Default for Last<E> {
+impl<E> Default for LastAccesses<E> {
     fn default() -> Self {
         Self { write: None, reads: Vec::new() }
     }
 }
 
-impl<E: Entry> Last<E> {
-    /// Takes the next access, and tells the pairs that it completes.
+impl<E: Entry> LastAccesses<E> {
+    /// Adds the next access and reports the pairs that it completes.
     pub fn push(&mut self, new: E, mut found: impl FnMut(&E, &E)) {
         let is_other = |old: &&E| old.thread() != new.thread();
         if !new.writes() {
@@ -44,7 +44,7 @@ impl<E: Entry> Last<E> {
         self.write = Some(new);
     }
 
-    /// Every access that is kept.
+    /// Visits every access that is kept.
     pub fn each(&mut self, visit: impl FnMut(&mut E)) {
         self.write.iter_mut().chain(&mut self.reads).for_each(visit);
     }
@@ -67,7 +67,7 @@ mod tests {
     }
 
     fn pairs(accesses: &'static str) -> Vec<String> {
-        let mut last = Last::default();
+        let mut last = LastAccesses::default();
         let mut all = Vec::new();
         for access in accesses.split(' ') {
             last.push(Letter(access), |head, tail| all.push(format!("{}-{}", head.0, tail.0)));
@@ -80,11 +80,11 @@ mod tests {
         assert_eq!(pairs("W1 R2 R3"), ["W1-R2", "W1-R3"]);
         assert_eq!(pairs("R1 R2 W3"), ["R1-W3", "R2-W3"]);
         assert_eq!(pairs("W1 W2"), ["W1-W2"]);
-        // Somebody else has read in between.
+        // Another thread has read in between.
         assert_eq!(pairs("W1 R3 W2"), ["W1-R3", "R3-W2"]);
         assert_eq!(pairs("W1 R2 W2"), ["W1-R2"]);
         assert_eq!(pairs("W1 R1 W2"), ["R1-W2"]);
-        // One's own accesses make no pair, and hide those of others.
+        // Accesses of one thread make no pair, and hide earlier ones of other threads.
         assert_eq!(pairs("W1 R1 W1"), Vec::<String>::new());
         assert_eq!(pairs("W1 W2 R2"), ["W1-W2"]);
     }

@@ -1,51 +1,52 @@
-//! LOCON's three procedures: the access pairs to blame for one failed run.
+//! LOCON's three procedures: the access pairs to blame for one failing run.
 //!
-//! - **I**: pairs that the failed run has and no passing run.
-//! - **II**: pairs that all passing runs have and the failed run has not, since it ended before;
-//!   what is told is the pair the other way round. Also a pair that passing runs have together
-//!   with another one or not at all, when the failed run has only the other one.
-//! - **III**: couples of pairs that the failed run has and no passing run has together: by
-//!   their code, then by the threads, then by the loops that they are in.
+//! - **I**: pairs that the failing run has and no passing run has.
+//! - **II**: pairs that all passing runs have and the failing run lacks because it ended too
+//!   early; reported is the pair in the opposite order. Also a pair that passing runs have only
+//!   together with another one, if the failing run has only the other one.
+//! - **III**: two pairs that the failing run has together and no passing run does: compared by
+//!   code, then by thread, then by loop iteration.
 //!
-//! A pair is dropped that says no more than another: if the accesses of one lie around those of
+//! A pair that says no more than another is dropped: if the accesses of one pair enclose those of
 //! another in both threads, the inner order implies the outer one, and the inner one is dropped.
-//! Then what came first in the run comes first, since what follows the cause is its effect.
+//! The remaining pairs are sorted by when they occurred, since whatever follows the cause is its
+//! effect.
 //!
-//! Deviations. A missing pair counts only if the failed run performed the access that waited in
-//! vain for the other: a run that was cut off lacks much. Couples at the levels of threads and
-//! loops are looked for among pairs that are near to each other in the run, so that time grows
-//! with the number of pairs and not with its square. Of few passing runs, or pairs that few of them
-//! have, some couple is never together by accident; such couples are told, and marked.
+//! Deviations: a missing pair counts only if the failing run performed the access that needed the
+//! other one, since a run that was cut short lacks many pairs. At the levels of threads and loops
+//! we search only among pairs that are close in the run, so that time grows with the number of
+//! pairs and not with its square. With few passing runs, or pairs that few runs have, some two
+//! pairs never occur together by accident; they are reported, and marked.
 
 use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::facts::{Facts, Lap, Pair, PairFact, Point};
-use super::rank::{Counts, Formula};
+use super::facts::{Facts, LoopIteration, Pair, PairFact, Point};
+use super::formula::{Counts, Formula};
 use super::runs::{Bits, Runs};
 
-/// How a pair was found.
+/// The procedure that found a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Procedure {
-    /// See the module.
+    /// I: a pair that only the failing run has.
     One,
-    /// See the module.
+    /// II: a pair that the failing run lacks.
     Two,
-    /// See the module.
+    /// III: two pairs that only the failing run has together.
     Three(Level),
-    /// None of LOCON's.
+    /// None of LOCON's: a pair that is more frequent in failing runs.
     Often,
 }
 
-/// What is compared of accesses.
+/// What is compared about accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Where they are in the code.
+    /// Their code addresses.
     Pc,
-    /// And who performs them.
+    /// Code addresses and threads.
     Thread,
-    /// And in which turn of which loop.
+    /// Code addresses, threads, and whether they are in the same iteration of a loop.
     Loop,
 }
 
@@ -61,7 +62,7 @@ impl Procedure {
         }
     }
 
-    /// `pc`, `thread` or `loop`, for the third one.
+    /// `pc`, `thread` or `loop` for procedure III.
     #[must_use]
     pub const fn level(self) -> Option<&'static str> {
         match self {
@@ -73,44 +74,43 @@ impl Procedure {
     }
 }
 
-/// What may be to blame.
+/// A pair, or two pairs, that may be to blame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspect {
-    /// How it was found.
+    /// The procedure that found it.
     pub procedure: Procedure,
-    /// One pair, or two that must not come together.
+    /// One pair, or two that must not occur together.
     pub pairs: Vec<Pair>,
-    /// In how many runs it is so.
+    /// Number of runs that have it.
     pub counts: Counts,
-    /// Head and tail of each; of a missing pair, from a passing run that has it the right way
-    /// round.
+    /// Head and tail of each pair; for a missing pair, as they occurred in a passing run.
     pub points: Vec<[Point; 2]>,
-    /// The passing run that the points are from; otherwise the failed run.
+    /// The passing run that the points are from; none if they are from the failing run.
     pub passing: Option<usize>,
-    /// That no passing run has both pairs may be because few have either.
+    /// Whether no passing run may have both pairs only because few have either.
     pub is_accident: bool,
 }
 
-/// Neighbours among pairs that are looked at for couples.
+/// How many neighbors of a pair are considered for procedure III.
 const NEAR: usize = 48;
-/// Occurrences of a pair that are compared.
+/// Maximum number of occurrences of a pair that are compared.
 const INSTANCES_MAX: usize = 48;
-/// What is less likely than this to come by chance did not.
+/// Probability below which a coincidence is ruled out.
 const ACCIDENT: f64 = 0.05;
-/// Suspects that a procedure tells.
+/// Maximum number of suspects per procedure.
 const SUSPECTS_MAX: usize = 200;
 
-/// All suspects of a failed run: by procedure, then by when they came.
+/// All suspects of a failing run, by procedure and then by when they occurred.
 #[must_use]
 pub fn suspects(failed: &Facts, runs: &Runs<'_>) -> Vec<Suspect> {
     let passing = runs.passed_pairs();
-    let mut suspects = one(failed, runs, &passing);
-    suspects.extend(two(failed, runs, &passing));
-    suspects.extend(three(failed, runs, &passing));
+    let mut suspects = new_pairs(failed, runs, &passing);
+    suspects.extend(missing_pairs(failed, runs, &passing));
+    suspects.extend(coupled_pairs(failed, runs, &passing));
     suspects
 }
 
-fn one(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<Suspect> {
+fn new_pairs(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<Suspect> {
     let new: Vec<_> =
         failed.pairs.iter().filter(|fact| !passing.contains_key(&fact.pair)).collect();
     let mut left = unpredictable(&new);
@@ -128,11 +128,11 @@ fn one(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<
         .collect()
 }
 
-fn two(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<Suspect> {
+fn missing_pairs(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<Suspect> {
     let n_passed = runs.passed.len();
     let is_missing = |pair: &Pair| failed.pair(*pair).is_none() && failed.has(pair.tail);
     let mut missing: FxHashSet<Pair> = FxHashSet::default();
-    // What always comes together, by the runs that have it.
+    // Pairs that always occur together, by the runs that have them.
     let mut together: FxHashMap<&Bits, Vec<Pair>> = FxHashMap::default();
     for (pair, bits) in passing {
         match bits.count() {
@@ -155,7 +155,7 @@ fn two(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<
     }
     let mut told: Vec<(u64, usize, Suspect)> = missing
         .into_iter()
-        // What the failed run has in the other order is told by the first procedure.
+        // Pairs that the failing run has in the opposite order belong to procedure I.
         .filter(|pair| failed.pair(pair.reversed()).is_none())
         .filter_map(|pair| {
             let (number, points) = example(runs, pair)?;
@@ -167,7 +167,7 @@ fn two(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<
                 passing: Some(number),
                 is_accident: false,
             };
-            // In parts of a million of the run, as runs differ in length.
+            // In millionths of the run, as runs differ in length.
             let n_events = runs.passed[number].n_events.max(1);
             Some((occurrence(points) * 1_000_000 / n_events, number, suspect))
         })
@@ -181,8 +181,8 @@ fn two(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<
     told.into_iter().map(counted).collect()
 }
 
-/// All pairs of the failed run, the most suspect first, then what came first; but for those that
-/// the first procedure tells.
+/// All pairs of the failing run except those of procedure I, the most suspicious first, then the
+/// earliest.
 #[must_use]
 pub fn often(failed: &Facts, runs: &Runs<'_>, formula: Formula) -> Vec<Suspect> {
     let passing = runs.passed_pairs();
@@ -212,12 +212,12 @@ pub fn often(failed: &Facts, runs: &Runs<'_>, formula: Formula) -> Vec<Suspect> 
     scored.into_iter().map(suspect).collect()
 }
 
-/// Whether a run performed the tail of a pair and not its head: it ended before.
+/// Whether a run performed the tail of a pair but ended before its head.
 fn is_unmet(facts: &Facts, pair: Pair) -> bool {
     facts.pair(pair).is_none() && facts.has(pair.tail) && !facts.has(pair.head)
 }
 
-/// A passing run that has a pair, and how.
+/// A passing run that has a pair, and its points there.
 fn example<'a>(runs: &Runs<'a>, pair: Pair) -> Option<(usize, &'a [Point; 2])> {
     runs.passed
         .iter()
@@ -225,27 +225,27 @@ fn example<'a>(runs: &Runs<'a>, pair: Pair) -> Option<(usize, &'a [Point; 2])> {
         .find_map(|(number, facts)| Some((number, facts.pair(pair)?.first())))
 }
 
-/// Two pairs of the failed run.
-struct Couple<'a> {
+/// Two pairs of the failing run that no passing run has together.
+struct CoupledPairs<'a> {
     facts: [&'a PairFact; 2],
     points: [[Point; 2]; 2],
     is_accident: bool,
 }
 
-impl Couple<'_> {
+impl CoupledPairs<'_> {
     fn is_in(&self, facts: &Facts) -> bool {
         self.facts.iter().all(|fact| facts.pair(fact.pair).is_some())
     }
 }
 
-fn three(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<Suspect> {
+fn coupled_pairs(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Vec<Suspect> {
     let mut known: Vec<(&PairFact, &Bits)> =
         failed.pairs.iter().filter_map(|fact| Some((fact, passing.get(&fact.pair)?))).collect();
     known.sort_by_key(|(fact, _)| occurrence(fact.first()));
     let mut told: FxHashSet<[Pair; 2]> = FxHashSet::default();
     let mut suspects = Vec::new();
     for level in [Level::Pc, Level::Thread, Level::Loop] {
-        let mut couples: Vec<Couple<'_>> = Vec::new();
+        let mut all_coupled: Vec<CoupledPairs<'_>> = Vec::new();
         for (at, (one, bits)) in known.iter().enumerate() {
             for (two, others) in known[at + 1..].iter().take(NEAR) {
                 if told.contains(&[one.pair, two.pair]) {
@@ -257,11 +257,12 @@ fn three(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Ve
                     Level::Thread => bits
                         .both(others)
                         .all(|number| !comes(&runs.passed[number], [one.pair, two.pair], |_| true)),
-                    Level::Loop => match turns(&points) {
+                    Level::Loop => match loop_relations(&points) {
                         None => false,
                         Some(wanted) => bits.both(others).all(|number| {
                             !comes(&runs.passed[number], [one.pair, two.pair], |points| {
-                                turns(points).is_none_or(|turns| turns == wanted)
+                                loop_relations(points)
+                                    .is_none_or(|loop_relations| loop_relations == wanted)
                             })
                         }),
                     },
@@ -269,40 +270,40 @@ fn three(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits>) -> Ve
                 if is_new {
                     let chance = match level {
                         Level::Pc => apart(bits.count(), others.count(), runs.passed.len()),
-                        // Each run that has both could as well have had them in this way.
+                        // Each run that has both could equally well have had them in this way.
                         Level::Thread | Level::Loop => bits.both(others).map(|_| 0.5).product(),
                     };
                     let is_accident = chance > ACCIDENT;
-                    couples.push(Couple { facts: [one, two], points, is_accident });
+                    all_coupled.push(CoupledPairs { facts: [one, two], points, is_accident });
                 }
             }
         }
-        told.extend(couples.iter().map(|couple| couple.facts.map(|fact| fact.pair)));
-        suspects.extend(unpredictable_couples(couples).into_iter().take(SUSPECTS_MAX).map(
-            |couple| Suspect {
+        told.extend(all_coupled.iter().map(|coupled| coupled.facts.map(|fact| fact.pair)));
+        suspects.extend(unpredictable_coupled(all_coupled).into_iter().take(SUSPECTS_MAX).map(
+            |coupled| Suspect {
                 procedure: Procedure::Three(level),
-                pairs: couple.facts.iter().map(|fact| fact.pair).collect(),
+                pairs: coupled.facts.iter().map(|fact| fact.pair).collect(),
                 // No passing run has both in this way.
-                counts: Counts { passed: 0, ..runs.counts(|facts| couple.is_in(facts)) },
-                points: couple.points.to_vec(),
+                counts: Counts { passed: 0, ..runs.counts(|facts| coupled.is_in(facts)) },
+                points: coupled.points.to_vec(),
                 passing: None,
-                is_accident: couple.is_accident,
+                is_accident: coupled.is_accident,
             },
         ));
     }
     suspects
 }
 
-/// How likely it is that of so many runs none is both among these many and among those many, if
-/// the ones have nothing to do with the others.
+/// The probability that, of `n` runs, no run is both among `n_ones` and among `n_others`, if the
+/// two are independent.
 fn apart(n_ones: usize, n_others: usize, n: usize) -> f64 {
     (0..n_others)
         .map(|taken| n.saturating_sub(n_ones + taken) as f64 / (n - taken) as f64)
         .product()
 }
 
-/// Occurrences of two pairs at different places that run in opposite directions between the
-/// same two threads, which is what every bug of two variables does.
+/// Occurrences of two pairs at different locations that run in opposite directions between the
+/// same two threads, as in every two-variable bug.
 fn opposite(one: &PairFact, two: &PairFact) -> Option<[[Point; 2]; 2]> {
     let combine = |one: &[Point; 2], two: &[Point; 2]| is_opposite(one, two);
     let (one, two) = one.instances.iter().take(INSTANCES_MAX).find_map(|first| {
@@ -322,7 +323,7 @@ fn overlap(one: &Point, two: &Point) -> bool {
     one.addr.0 < two.addr.0 + u64::from(two.bytes) && two.addr.0 < one.addr.0 + u64::from(one.bytes)
 }
 
-/// Whether a run has two pairs in opposite directions, in a way that counts.
+/// Whether a run has two pairs in opposite directions that satisfy `counts`.
 fn comes(facts: &Facts, pairs: [Pair; 2], counts: impl Fn(&[[Point; 2]; 2]) -> bool) -> bool {
     let [Some(one), Some(two)] = pairs.map(|pair| facts.pair(pair)) else { return false };
     one.instances.iter().take(INSTANCES_MAX).any(|one| {
@@ -331,41 +332,44 @@ fn comes(facts: &Facts, pairs: [Pair; 2], counts: impl Fn(&[[Point; 2]; 2]) -> b
     })
 }
 
-/// How the two accesses of each thread lie to each other in loops.
+/// Whether the two accesses of each thread are in the same iteration of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
-    /// No loop is around both.
+enum LoopRelation {
+    /// No loop encloses both.
     None,
     Same,
     Other,
 }
 
-/// The turns of both threads; none if they cannot be told.
-fn turns([one, two]: &[[Point; 2]; 2]) -> Option<[Turn; 2]> {
-    Some([turn(&one[0], &two[1])?, turn(&one[1], &two[0])?])
+/// The loop relations of both threads, if known.
+fn loop_relations([one, two]: &[[Point; 2]; 2]) -> Option<[LoopRelation; 2]> {
+    Some([loop_relation(&one[0], &two[1])?, loop_relation(&one[1], &two[0])?])
 }
 
-fn turn(one: &Point, two: &Point) -> Option<Turn> {
-    let same_loop = |a: &Lap, b: &Lap| a.entry == b.entry && a.activation == b.activation;
-    let shared = one.laps.iter().find_map(|a| {
-        let b = two.laps.iter().find(|b| same_loop(a, b))?;
+fn loop_relation(one: &Point, two: &Point) -> Option<LoopRelation> {
+    let same_loop =
+        |a: &LoopIteration, b: &LoopIteration| a.entry == b.entry && a.activation == b.activation;
+    let shared = one.loops.iter().find_map(|a| {
+        let b = two.loops.iter().find(|b| same_loop(a, b))?;
         Some((a.iteration, b.iteration))
     });
     match shared {
-        None => Some(Turn::None),
-        Some((Some(a), Some(b))) => Some(if a == b { Turn::Same } else { Turn::Other }),
+        None => Some(LoopRelation::None),
+        Some((Some(a), Some(b))) => {
+            Some(if a == b { LoopRelation::Same } else { LoopRelation::Other })
+        }
         Some(_) => None,
     }
 }
 
-/// When a pair came about.
+/// When a pair occurred.
 fn occurrence(points: &[Point; 2]) -> u64 {
     points[1].seq
 }
 
-/// Without pairs that say no more than another one: see the module.
+/// Drops pairs that say no more than another one; see the module.
 fn unpredictable<'a>(facts: &[&'a PairFact]) -> Vec<&'a PairFact> {
-    // Between two threads: by the head, the widest first among those with the same head.
+    // By the two threads, sorted by head, the widest first among those with the same head.
     let mut between: BTreeMap<_, Vec<&'a PairFact>> = BTreeMap::new();
     for &fact in facts {
         let [head, tail] = fact.first();
@@ -378,7 +382,7 @@ fn unpredictable<'a>(facts: &[&'a PairFact]) -> Vec<&'a PairFact> {
         for fact in facts {
             let [head, tail] = fact.first();
             let here = [head.seq, tail.seq];
-            // The very same accesses imply each other.
+            // Equal accesses imply each other.
             let is_inner = widest.is_some_and(|wide| here[1] <= wide[1] && here != wide);
             if !is_inner {
                 widest = Some(here);
@@ -389,13 +393,14 @@ fn unpredictable<'a>(facts: &[&'a PairFact]) -> Vec<&'a PairFact> {
     left
 }
 
-/// The same for couples: one is dropped if a pair of it lies within a pair of another.
-fn unpredictable_couples(mut couples: Vec<Couple<'_>>) -> Vec<Couple<'_>> {
-    couples.sort_by_key(|couple| {
-        let last = couple.points.iter().map(occurrence).max();
-        (last, couple.facts.map(|fact| fact.pair))
+/// The same for coupled pairs: they are dropped if one of their pairs lies within a pair of
+/// others.
+fn unpredictable_coupled(mut all_coupled: Vec<CoupledPairs<'_>>) -> Vec<CoupledPairs<'_>> {
+    all_coupled.sort_by_key(|coupled| {
+        let last = coupled.points.iter().map(occurrence).max();
+        (last, coupled.facts.map(|fact| fact.pair))
     });
-    couples.truncate(COUPLES_MAX);
+    all_coupled.truncate(COUPLED_MAX);
     let within = |inner: &[Point; 2], outer: &[Point; 2]| {
         inner[0].thread == outer[0].thread
             && inner[1].thread == outer[1].thread
@@ -403,23 +408,23 @@ fn unpredictable_couples(mut couples: Vec<Couple<'_>>) -> Vec<Couple<'_>> {
             && inner[1].seq <= outer[1].seq
             && (outer[0].seq, outer[1].seq) != (inner[0].seq, inner[1].seq)
     };
-    let says_less = |couple: &Couple<'_>, other: &Couple<'_>| {
+    let says_less = |coupled: &CoupledPairs<'_>, other: &CoupledPairs<'_>| {
         let any = |one: &[[Point; 2]; 2], two: &[[Point; 2]; 2]| {
             one.iter().any(|inner| two.iter().any(|outer| within(inner, outer)))
         };
-        any(&couple.points, &other.points) && !any(&other.points, &couple.points)
+        any(&coupled.points, &other.points) && !any(&other.points, &coupled.points)
     };
-    let keep: Vec<bool> = couples
+    let keep: Vec<bool> = all_coupled
         .iter()
-        .map(|couple| !couples.iter().any(|other| says_less(couple, other)))
+        .map(|coupled| !all_coupled.iter().any(|other| says_less(coupled, other)))
         .collect();
     let mut keep = keep.into_iter();
-    couples.retain(|_| keep.next().unwrap_or(true));
-    couples
+    all_coupled.retain(|_| keep.next().unwrap_or(true));
+    all_coupled
 }
 
-/// Couples that are compared with each other.
-const COUPLES_MAX: usize = 2000;
+/// Maximum number of coupled pairs that are compared with each other.
+const COUPLED_MAX: usize = 2000;
 
 #[cfg(test)]
 mod tests {

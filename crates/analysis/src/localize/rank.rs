@@ -1,92 +1,43 @@
-//! Falcon's ranking: how well a pattern tells failing runs from passing ones.
+//! Falcon's ranking: how well a pattern separates failing from passing runs.
 
 use rustc_hash::FxHashSet;
 
 use super::facts::Pattern;
+pub use super::formula::{Counts, Formula};
 use super::procedures::{Procedure, Suspect};
 use super::runs::{Counted, Runs};
 
-/// How suspicion is computed from counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Formula {
-    /// failed(p) / (all failed + passed(p)), as Falcon has it.
-    #[default]
-    Jaccard,
-    /// The share of failing runs against the share of passing ones.
-    Tarantula,
-    /// The cosine of the two.
-    Ochiai,
-    /// failed(p)² / (passed(p) + failed without p).
-    DStar,
-}
-
-/// Runs with something, and all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Failing runs that have it.
-    pub failed: usize,
-    /// Passing runs that have it.
-    pub passed: usize,
-    /// All failing runs.
-    pub n_failed: usize,
-    /// All passing runs.
-    pub n_passed: usize,
-}
-
-impl Formula {
-    /// The suspicion that counts give. Infinite for DStar when nothing speaks against it.
-    #[must_use]
-    pub fn score(self, counts: Counts) -> f64 {
-        let Counts { failed, passed, n_failed, n_passed } = counts;
-        let [failed, passed, n_failed, n_passed] =
-            [failed, passed, n_failed, n_passed].map(|n| n as f64);
-        if failed == 0.0 {
-            return 0.0;
-        }
-        match self {
-            Self::Jaccard => failed / (n_failed + passed),
-            Self::Tarantula => {
-                let share = failed / n_failed;
-                let other = if n_passed == 0.0 { 0.0 } else { passed / n_passed };
-                share / (share + other)
-            }
-            Self::Ochiai => failed / (n_failed * (failed + passed)).sqrt(),
-            Self::DStar => failed * failed / (passed + n_failed - failed),
-        }
-    }
-}
-
-/// A pattern in its place.
+/// A pattern with its rank.
 #[derive(Clone, Debug)]
 pub struct Ranked {
     /// The pattern.
     pub pattern: Pattern,
-    /// Its counts.
+    /// Number of runs that have it.
     pub counts: Counts,
-    /// Its suspicion.
+    /// Its suspicion score.
     pub score: f64,
-    /// From 1; those with the same suspicion share a rank.
+    /// The rank, from 1; equal scores share a rank.
     pub rank: usize,
-    /// How many share it.
+    /// Number of patterns that share the rank.
     pub ties: usize,
-    /// A failing run that has it, or a passing one that has it the other way round.
+    /// A failing run that has it, or a passing run that has it in the opposite order.
     pub example: Example,
 }
 
-/// A run to show a pattern by.
+/// A run that demonstrates a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Example {
-    /// This failing one has it.
+    /// A failing run that has it.
     Failed(usize),
-    /// Failing ones ended before its second access; this passing one has the two the other way
-    /// round.
+    /// A passing run that has the two accesses in the opposite order, since failing runs ended
+    /// before the second one.
     Passed(usize),
 }
 
-/// All patterns of failing runs, the most suspect first; among equals triples before pairs.
+/// All patterns of failing runs, the most suspicious first; triples before pairs on a tie.
 ///
-/// Also what failing runs would have had if they had not ended before: what the second procedure
-/// tells of them ([`procedures`](super::procedures)).
+/// Includes what failing runs would have had if they had not ended too early, as procedure II
+/// determines it ([`procedures`](super::procedures)).
 #[must_use]
 pub fn rank(runs: &Runs<'_>, formula: Formula, suspects: &[Suspect]) -> Vec<Ranked> {
     let new = |pattern: Pattern, counts: Counts, example: Example| {
@@ -100,8 +51,8 @@ pub fn rank(runs: &Runs<'_>, formula: Formula, suspects: &[Suspect]) -> Vec<Rank
     });
     let unmet = suspects.iter().filter(|suspect| suspect.procedure == Procedure::Two);
     let unmet = unmet.filter(|suspect| suspect.counts.failed > 0).filter_map(|suspect| {
-        let acts = suspect.pairs.iter().flat_map(|pair| [pair.head, pair.tail]).collect();
-        Some(new(Pattern { acts }, suspect.counts, Example::Passed(suspect.passing?)))
+        let accesses = suspect.pairs.iter().flat_map(|pair| [pair.head, pair.tail]).collect();
+        Some(new(Pattern { accesses }, suspect.counts, Example::Passed(suspect.passing?)))
     });
     let mut all: Vec<Ranked> = had.collect();
     let known: FxHashSet<Pattern> = all.iter().map(|ranked| ranked.pattern.clone()).collect();
@@ -109,10 +60,10 @@ pub fn rank(runs: &Runs<'_>, formula: Formula, suspects: &[Suspect]) -> Vec<Rank
     all.sort_by(|one, two| {
         two.score
             .total_cmp(&one.score)
-            .then(two.pattern.acts.len().cmp(&one.pattern.acts.len()))
+            .then(two.pattern.accesses.len().cmp(&one.pattern.accesses.len()))
             .then_with(|| one.pattern.cmp(&two.pattern))
     });
-    // Competition ranking: the next rank counts those before.
+    // Competition ranking: a rank is one more than the number of better patterns.
     let mut start = 0;
     while start < all.len() {
         let same = |ranked: &Ranked| ranked.score.total_cmp(&all[start].score).is_eq();
@@ -132,31 +83,14 @@ mod tests {
     use raddle_trace::id::Site;
 
     use super::*;
-    use crate::localize::facts::{Act, Facts, PatternFact};
+    use crate::localize::facts::{Facts, PatternFact, SiteAccess};
     use crate::localize::window::{Entry, Policy, Window};
-    use crate::witness::Deed;
+    use crate::witness::AccessKind;
 
-    fn counts(failed: usize, passed: usize) -> Counts {
-        Counts { failed, passed, n_failed: 4, n_passed: 4 }
-    }
-
-    #[test]
-    fn formulas_give_what_they_are_known_for() {
-        assert_eq!(Formula::Jaccard.score(counts(4, 0)), 1.0);
-        assert_eq!(Formula::Jaccard.score(counts(2, 4)), 0.25);
-        assert_eq!(Formula::Tarantula.score(counts(4, 4)), 0.5);
-        assert_eq!(Formula::Ochiai.score(counts(1, 0)), 0.5);
-        assert_eq!(Formula::DStar.score(counts(2, 0)), 2.0);
-        assert_eq!(Formula::DStar.score(counts(4, 0)), f64::INFINITY);
-        for formula in [Formula::Jaccard, Formula::Tarantula, Formula::Ochiai, Formula::DStar] {
-            assert_eq!(formula.score(counts(0, 3)), 0.0);
-        }
-    }
-
-    /// `W1,4` of a variable.
+    /// An access to a variable, such as `W1,4`.
     #[derive(Clone, Copy)]
     struct Reference {
-        deed: Deed,
+        kind: AccessKind,
         thread: u32,
         statement: u64,
     }
@@ -166,26 +100,27 @@ mod tests {
             self.thread
         }
         fn writes(&self) -> bool {
-            self.deed.writes()
+            self.kind.writes()
         }
     }
 
-    /// What a run with these references to x and to y gives. Statements on y count from 100.
+    /// The facts of a run with these references to x and to y. Statements on y count from 100.
     fn run(variables: [&str; 2]) -> Facts {
         let mut patterns = BTreeMap::new();
         for (first, references) in [0, 100].into_iter().zip(variables) {
             let mut window = Window::default();
             let mut found = |references: &[&Reference], window: usize| {
-                let act = |one: &&Reference| Act { site: Site(one.statement), deed: one.deed };
-                let acts = references.iter().map(act).collect();
-                patterns.insert(Pattern { acts }, window);
+                let access =
+                    |one: &&Reference| SiteAccess { site: Site(one.statement), kind: one.kind };
+                let accesses = references.iter().map(access).collect();
+                patterns.insert(Pattern { accesses }, window);
             };
             for word in references.split('-') {
-                let deed = if word.starts_with('R') { Deed::Read } else { Deed::Write };
+                let kind = if word.starts_with('R') { AccessKind::Read } else { AccessKind::Write };
                 let (thread, statement) = word[1..].split_once(',').expect("two numbers");
                 let thread = thread.parse().expect("a number");
                 let statement = first + statement.parse::<u64>().expect("a number");
-                let one = Reference { deed, thread, statement };
+                let one = Reference { kind, thread, statement };
                 window.push(one, 5, Policy::Paper, &mut found);
             }
             window.drain(&mut found);
@@ -208,24 +143,27 @@ mod tests {
         let passed = [run([X_THIRD, Y_THIRD]), run([X_THIRD, Y_SECOND]), run([X_SECOND, Y_THIRD])];
         let failed = [run([X_SECOND, Y_SECOND])];
         let ranked = rank(&Runs { passed: &passed, failed: &failed }, Formula::Jaccard, &[]);
-        let triples: Vec<_> = ranked.iter().filter(|one| one.pattern.acts.len() == 3).collect();
-        let sites =
-            |one: &Ranked| one.pattern.acts.iter().map(|act| act.site.0).collect::<Vec<_>>();
+        let triples: Vec<_> = ranked.iter().filter(|one| one.pattern.accesses.len() == 3).collect();
+        let sites = |one: &Ranked| {
+            one.pattern.accesses.iter().map(|access| access.site.0).collect::<Vec<_>>()
+        };
         let told: Vec<_> =
             triples.iter().map(|one| (one.pattern.name(), sites(one), one.score)).collect();
         let name = || "W1-W2-R1".to_owned();
         assert_eq!(told, [(name(), vec![1, 4, 3], 0.5), (name(), vec![102, 105, 103], 0.5)]);
         assert!(triples.iter().all(|one| (one.rank, one.ties) == (1, ranked[0].ties)));
-        // The others are in no failing run, and score nothing.
+        // No failing run has the others, so they have no score.
         let others = passed.iter().flat_map(|facts| &facts.patterns);
         for pattern in others.map(|fact| &fact.pattern) {
-            if pattern.acts.len() == 3 && pattern.acts.iter().any(|act| act.site.0 % 100 > 5) {
+            if pattern.accesses.len() == 3
+                && pattern.accesses.iter().any(|access| access.site.0 % 100 > 5)
+            {
                 assert!(!ranked.iter().any(|one| one.pattern == *pattern));
             }
         }
     }
 
-    /// In the passing run somebody looks at what was written; the failing one ended before.
+    /// In the passing run another thread reads the written value; the failing run ended before.
     #[test]
     fn a_run_that_goes_on_to_three_accesses_has_the_first_two() {
         let passed = [run(["W1,1-W2,2-R1,3", "R1,1"])];

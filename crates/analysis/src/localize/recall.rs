@@ -1,29 +1,30 @@
-//! The facts of a run from the histories of its memory.
+//! The facts of a run, read from its memory histories.
 //!
-//! They are the same pairs and patterns that [`super::collect`] finds from records, but less is
-//! known of each: when it was first complete, but not when its first accesses were; no calls, no
-//! loops. Whoever needs those has to execute the run once more.
+//! These are the pairs and patterns that [`super::collect`] finds from records, with less detail:
+//! we know when each was first complete, but not when its first accesses were, and neither calls
+//! nor loops. To learn those, execute the run again.
 
-use raddle_trace::history::{Histories, Stint};
+use raddle_trace::history::{Histories, Visit};
 use raddle_trace::id::{Addr, Pc, Site, ThreadId};
 use raddle_trace::record::Kind;
 use raddle_trace::run::Run;
 use rustc_hash::FxHashMap;
 
-use super::facts::{Act, Facts, Pair, PairFact, Pattern, PatternFact, Point};
-use crate::witness::Deed;
+use super::facts::{Facts, Pair, PairFact, Pattern, PatternFact, Point, SiteAccess};
+use crate::witness::AccessKind;
 
-/// What a run of so many steps has left.
+/// The facts of a run of `n_steps` steps.
 #[must_use]
 pub fn recall(histories: &Histories, run: &Run, n_steps: u64) -> Facts {
     let recall = Recall::new(histories, run);
-    let mut acts: Vec<Act> = recall.acts.iter().flatten().map(|(act, _)| *act).collect();
-    acts.sort_unstable();
-    acts.dedup();
+    let mut accesses: Vec<SiteAccess> =
+        recall.accesses.iter().flatten().map(|(access, _)| *access).collect();
+    accesses.sort_unstable();
+    accesses.dedup();
     Facts {
         pairs: recall.pairs(),
         patterns: recall.patterns(),
-        acts,
+        accesses,
         n_events: n_steps,
         n_threads: run.threads.len() as u32,
         n_shared: histories.n_shared,
@@ -34,11 +35,11 @@ pub fn recall(histories: &Histories, run: &Run, n_steps: u64) -> Facts {
 
 struct Recall<'a> {
     histories: &'a Histories,
-    /// By number; none where nothing is that makes sense.
-    acts: Vec<Option<(Act, ThreadId)>>,
+    /// By number; none if the entry makes no sense.
+    accesses: Vec<Option<(SiteAccess, ThreadId)>>,
 }
 
-/// Where something was first found.
+/// Address and step of the first occurrence.
 #[derive(Clone, Copy)]
 struct Place {
     addr: u64,
@@ -49,21 +50,23 @@ impl<'a> Recall<'a> {
     fn new(histories: &'a Histories, run: &Run) -> Self {
         let mut sites: FxHashMap<Pc, Site> = FxHashMap::default();
         let mut site = |pc: Pc| *sites.entry(pc).or_insert_with(|| run.site(pc));
-        let acts = histories.acts.iter().map(|act| {
-            let deed = deed(Kind::from_u8(act.kind)?)?;
-            Some((Act { site: site(Pc(act.pc)), deed }, ThreadId(act.thread)))
+        let accesses = histories.accesses.iter().map(|access| {
+            let kind = access_kind(Kind::from_u8(access.kind)?)?;
+            Some((SiteAccess { site: site(Pc(access.pc)), kind }, ThreadId(access.thread)))
         });
-        Self { histories, acts: acts.collect() }
+        Self { histories, accesses: accesses.collect() }
     }
 
-    fn act(&self, number: u32) -> Option<(Act, ThreadId)> {
-        *self.acts.get(number as usize)?
+    fn access(&self, number: u32) -> Option<(SiteAccess, ThreadId)> {
+        *self.accesses.get(number as usize)?
     }
 
     fn pairs(&self) -> Vec<PairFact> {
         let mut pairs: FxHashMap<Pair, Vec<[Point; 2]>> = FxHashMap::default();
         for found in &self.histories.pairs {
-            let [Some(head), Some(tail)] = found.acts.map(|act| self.act(act)) else { continue };
+            let [Some(head), Some(tail)] = found.accesses.map(|access| self.access(access)) else {
+                continue;
+            };
             let place = Place { addr: found.addr, step: found.step };
             let points = [head.1, tail.1].map(|thread| point(thread, place));
             pairs.entry(Pair { head: head.0, tail: tail.0 }).or_default().push(points);
@@ -80,11 +83,11 @@ impl<'a> Recall<'a> {
     }
 
     fn patterns(&self) -> Vec<PatternFact> {
-        let mut found: FxHashMap<Vec<Act>, PatternFact> = FxHashMap::default();
+        let mut found: FxHashMap<Vec<SiteAccess>, PatternFact> = FxHashMap::default();
         for pattern in &self.histories.patterns {
-            let n = if pattern.stints[2] == 0 { 2 } else { 3 };
+            let n = if pattern.visits[2] == 0 { 2 } else { 3 };
             let place = Place { addr: pattern.addr, step: pattern.step };
-            self.expand(&pattern.stints[..n], pattern.window as usize, place, &mut found);
+            self.expand(&pattern.visits[..n], pattern.window as usize, place, &mut found);
         }
         for (window, addr) in &self.histories.last {
             for from in 0..window.len() {
@@ -96,11 +99,16 @@ impl<'a> Recall<'a> {
         patterns
     }
 
-    /// Looks at the oldest stint of a window, which comes first, as the runtime does.
-    fn slide(&self, window: &[u32], place: Place, found: &mut FxHashMap<Vec<Act>, PatternFact>) {
+    /// Processes the oldest visit of a window, which comes first, as the runtime does.
+    fn slide(
+        &self,
+        window: &[u32],
+        place: Place,
+        found: &mut FxHashMap<Vec<SiteAccess>, PatternFact>,
+    ) {
         let [oldest, rest @ ..] = window else { return };
         let thread = self.thread(*oldest);
-        let again = rest.iter().position(|&stint| self.thread(stint) == thread);
+        let again = rest.iter().position(|&visit| self.thread(visit) == thread);
         let mut any = false;
         if let Some(again) = again {
             for &between in &rest[..again] {
@@ -114,31 +122,33 @@ impl<'a> Recall<'a> {
         }
     }
 
-    /// The patterns that stints hold; whether there are any.
+    /// Adds the patterns of these visits; returns whether there are any.
     fn expand(
         &self,
-        stints: &[u32],
+        visits: &[u32],
         window: usize,
         place: Place,
-        found: &mut FxHashMap<Vec<Act>, PatternFact>,
+        found: &mut FxHashMap<Vec<SiteAccess>, PatternFact>,
     ) -> bool {
         let mut any = false;
         let mut sequences: Vec<Vec<u32>> = vec![Vec::new()];
-        for &stint in stints {
-            let with =
-                |act: u32| sequences.iter().map(move |sequence| [&sequence[..], &[act]].concat());
-            sequences = self.accesses(stint).flat_map(with).collect();
+        for &visit in visits {
+            let with = |access: u32| {
+                sequences.iter().map(move |sequence| [&sequence[..], &[access]].concat())
+            };
+            sequences = self.accesses(visit).flat_map(with).collect();
         }
         for sequence in sequences {
             if !self.breaks(&sequence) {
                 continue;
             }
-            let known: Option<Vec<_>> = sequence.iter().map(|&act| self.act(act)).collect();
+            let known: Option<Vec<_>> =
+                sequence.iter().map(|&access| self.access(access)).collect();
             let Some(known) = known else { continue };
             any = true;
-            let acts: Vec<Act> = known.iter().map(|(act, _)| *act).collect();
-            let fact = found.entry(acts.clone()).or_insert_with(|| PatternFact {
-                pattern: Pattern { acts },
+            let accesses: Vec<SiteAccess> = known.iter().map(|(access, _)| *access).collect();
+            let fact = found.entry(accesses.clone()).or_insert_with(|| PatternFact {
+                pattern: Pattern { accesses },
                 points: Vec::new(),
                 stacks: vec![Vec::new(); sequence.len()],
                 window: u8::MAX,
@@ -151,24 +161,24 @@ impl<'a> Recall<'a> {
         any
     }
 
-    /// The accesses of a stint.
-    fn accesses(&self, stint: u32) -> impl Iterator<Item = u32> {
-        let stint = self.histories.stints.get(stint as usize).copied();
-        let Stint { acts } = stint.unwrap_or_default();
-        acts.into_iter().filter(|&act| act != 0)
+    /// The accesses of a visit.
+    fn accesses(&self, visit: u32) -> impl Iterator<Item = u32> {
+        let visit = self.histories.visits.get(visit as usize).copied();
+        let Visit { accesses } = visit.unwrap_or_default();
+        accesses.into_iter().filter(|&access| access != 0)
     }
 
-    fn thread(&self, stint: u32) -> Option<ThreadId> {
-        Some(self.act(self.accesses(stint).next()?)?.1)
+    fn thread(&self, visit: u32) -> Option<ThreadId> {
+        Some(self.access(self.accesses(visit).next()?)?.1)
     }
 
-    /// Whether two accesses conflict, or three have the result of no serial order.
-    fn breaks(&self, acts: &[u32]) -> bool {
-        let writes = |&act: &u32| {
-            let act = self.histories.acts.get(act as usize);
-            act.is_some_and(|act| act.writes != 0)
+    /// Whether two accesses conflict, or three are not serializable.
+    fn breaks(&self, accesses: &[u32]) -> bool {
+        let writes = |&access: &u32| {
+            let access = self.histories.accesses.get(access as usize);
+            access.is_some_and(|access| access.writes != 0)
         };
-        match acts {
+        match accesses {
             [one, two] => writes(one) || writes(two),
             [one, two, three] => writes(two) || writes(one) && writes(three),
             _ => false,
@@ -177,24 +187,62 @@ impl<'a> Recall<'a> {
 }
 
 fn point(thread: ThreadId, place: Place) -> Point {
-    Point { thread, seq: place.step, addr: Addr(place.addr), bytes: 1, laps: Vec::new() }
+    Point { thread, seq: place.step, addr: Addr(place.addr), bytes: 1, loops: Vec::new() }
 }
 
-fn deed(kind: Kind) -> Option<Deed> {
+fn access_kind(kind: Kind) -> Option<AccessKind> {
     Some(match kind {
-        Kind::Read => Deed::Read,
-        Kind::Write => Deed::Write,
-        Kind::AtomicLoad | Kind::AtomicMiss => Deed::AtomicRead,
-        Kind::AtomicStore | Kind::AtomicUpdate | Kind::AtomicSwap => Deed::AtomicWrite,
-        Kind::Free => Deed::Free,
-        Kind::Acquire => Deed::Acquire,
-        Kind::Release => Deed::Release,
-        Kind::Init => Deed::Init,
-        Kind::Destroy => Deed::Destroy,
-        Kind::CondWait => Deed::Wait,
-        Kind::SemWait => Deed::Lower,
-        Kind::SemAsk => Deed::Ask,
-        Kind::CondSignal | Kind::CondBroadcast | Kind::SemPost => Deed::Signal,
-        _ => return None,
+        Kind::Read => AccessKind::Read,
+        Kind::Write => AccessKind::Write,
+        Kind::AtomicLoad | Kind::AtomicMiss => AccessKind::AtomicRead,
+        Kind::AtomicStore | Kind::AtomicUpdate | Kind::AtomicSwap => AccessKind::AtomicWrite,
+        Kind::Free => AccessKind::Free,
+        Kind::Acquire => AccessKind::Acquire,
+        Kind::Release => AccessKind::Release,
+        Kind::Init => AccessKind::Init,
+        Kind::Destroy => AccessKind::Destroy,
+        Kind::CondWait => AccessKind::Wait,
+        Kind::SemWait => AccessKind::Lower,
+        Kind::SemAsk => AccessKind::Ask,
+        Kind::CondSignal | Kind::CondBroadcast | Kind::SemPost => AccessKind::Signal,
+        Kind::More
+        | Kind::ReadRange
+        | Kind::WriteRange
+        | Kind::Enter
+        | Kind::Leave
+        | Kind::Fence
+        | Kind::Switch
+        | Kind::Choice
+        | Kind::Spawn
+        | Kind::Begin
+        | Kind::End
+        | Kind::Join
+        | Kind::Detach
+        | Kind::CondWake
+        | Kind::BarrierEnter
+        | Kind::BarrierLeave
+        | Kind::OnceBegin
+        | Kind::OnceEnd
+        | Kind::OncePass
+        | Kind::Before
+        | Kind::After
+        | Kind::FutexWait
+        | Kind::FutexWoken
+        | Kind::FutexWake
+        | Kind::Alloc
+        | Kind::Sleep
+        | Kind::Yield
+        | Kind::Block
+        | Kind::Unblock
+        | Kind::Clock
+        | Kind::Exit
+        | Kind::Fork
+        | Kind::Signal
+        | Kind::UnitBegin
+        | Kind::UnitEnd
+        | Kind::Time
+        | Kind::Fiber
+        | Kind::Step
+        | Kind::Repeats => return None,
     })
 }

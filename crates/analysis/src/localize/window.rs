@@ -1,43 +1,43 @@
-//! Falcon's windows: the last few accesses to one place.
+//! Falcon's windows: the last few accesses to one location.
 //!
-//! An entry stands for what one thread did before another one came. In the paper's policy it is
-//! one access: a new access by the thread of the last entry replaces it, except that a read
-//! never replaces a write. That loses the second of two accesses, a write and then a read, and
-//! with it a pattern that starts with that read. The precise policy keeps of an entry the first
-//! access, the last write and the last read.
+//! An entry stands for what one thread did before another thread arrived. Under the paper's
+//! policy it is one access: a new access by the thread of the last entry replaces it, except that
+//! a read never replaces a write. That loses the read of a write followed by a read, and with it
+//! any pattern that starts with that read. The precise policy keeps the first access, the last
+//! write and the last read.
 //!
-//! When a window is full its oldest entry `a` is looked at: with `c` the next entry of the same
-//! thread and `b` any entry between, (a, b, c) is a pattern if no serial order has the same
-//! result. Only if no such triple starts at `a`, the pair of `a` and the next entry is one, if
-//! either writes. When the run ends, each entry is looked at in turn.
+//! When a window is full, its oldest entry `a` is processed: with `c` the next entry of the same
+//! thread and `b` any entry between, (a, b, c) is a pattern if it is not serializable. Only if no
+//! such triple starts at `a` is the pair of `a` and the next entry a pattern, provided either
+//! writes. When the run ends, all entries are processed in turn.
 
 use std::collections::VecDeque;
 
 /// An access as a window keeps it.
 pub trait Entry: Copy {
-    /// Who.
+    /// The thread that performed it.
     fn thread(&self) -> u32;
     /// Whether it writes.
     fn writes(&self) -> bool;
 }
 
-/// How entries are kept.
+/// How a window keeps its entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// As the paper has it.
+    /// One access, as in the paper.
     Paper,
-    /// See the module.
+    /// The first access, the last write and the last read.
     #[default]
     Precise,
 }
 
-/// See the module.
+/// The last entries at a location.
 #[derive(Clone, Debug)]
 pub struct Window<E> {
     slots: VecDeque<Slot<E>>,
 }
 
-/// What one thread did before another one came: one to three accesses, in their order.
+/// What one thread did before another arrived: one to three accesses in order.
 #[derive(Clone, Debug)]
 struct Slot<E> {
     first: E,
@@ -51,8 +51,8 @@ impl<E: Entry> Default for Window<E> {
 }
 
 impl<E: Entry> Window<E> {
-    /// Takes the next access. Tells what a window of `size` entries slides past: the accesses of
-    /// a pattern, and how many entries it needed.
+    /// Adds the next access. Reports each pattern that a window of `size` entries slides past:
+    /// its accesses, and how many entries it needed.
     pub fn push(&mut self, new: E, size: usize, policy: Policy, found: impl FnMut(&[&E], usize)) {
         if let Some(last) = self.slots.back_mut()
             && last.thread() == new.thread()
@@ -66,14 +66,14 @@ impl<E: Entry> Window<E> {
         self.slots.push_back(Slot { first: new, others: [None; 2] });
     }
 
-    /// The run is over.
+    /// Processes the remaining entries at the end of the run.
     pub fn drain(&mut self, mut found: impl FnMut(&[&E], usize)) {
         while !self.slots.is_empty() {
             self.slide(&mut found);
         }
     }
 
-    /// Every access that is kept.
+    /// Visits every access that is kept.
     pub fn each(&mut self, mut visit: impl FnMut(&mut E)) {
         for slot in &mut self.slots {
             visit(&mut slot.first);
@@ -81,7 +81,7 @@ impl<E: Entry> Window<E> {
         }
     }
 
-    /// Looks at the oldest entry, and drops it.
+    /// Processes the oldest entry and drops it.
     fn slide(&mut self, mut found: impl FnMut(&[&E], usize)) {
         let Some(oldest) = self.slots.pop_front() else { return };
         let again = self.slots.iter().position(|slot| slot.thread() == oldest.thread());
@@ -130,7 +130,7 @@ impl<E: Entry> Slot<E> {
                     self.first = new;
                 }
             }
-            // The first stays; of the others, one of each kind, the last one behind.
+            // Keep the first access, and the last one of each kind among the others, in order.
             Policy::Precise => {
                 let same = |old: &Option<E>| old.is_some_and(|old| old.writes() == new.writes());
                 self.others = match self.others {
@@ -144,8 +144,7 @@ impl<E: Entry> Slot<E> {
     }
 }
 
-/// Whether no serial order of three accesses has the same result: R-W-R, W-W-R, W-R-W, R-W-W,
-/// W-W-W.
+/// Whether three accesses are not serializable: R-W-R, W-W-R, W-R-W, R-W-W, W-W-W.
 fn breaks<E: Entry>(a: &E, b: &E, c: &E) -> bool {
     match (a.writes(), b.writes(), c.writes()) {
         (false, false, _) | (true, false, false) => false,
@@ -157,7 +156,7 @@ fn breaks<E: Entry>(a: &E, b: &E, c: &E) -> bool {
 mod tests {
     use super::*;
 
-    /// `R1` with the site behind: `W1a`.
+    /// `R1` followed by the site: `W1a`.
     #[derive(Clone, Copy, Debug)]
     struct Letter(&'static str);
 

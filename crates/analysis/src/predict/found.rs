@@ -1,38 +1,38 @@
-//! Anomalies as they are found, each once by its sites, with a few ways to have it.
+//! Anomalies found so far, each once by its sites, with a few ways to reach it.
 
 use raddle_trace::id::Pc;
 use rustc_hash::FxHashMap;
 
 use crate::accesses::Unit;
 use crate::anomaly::{Anomaly, AnomalyKind};
-use crate::kinds::KindId;
+use crate::classes::ClassId;
 use crate::locks::LockSet;
 use crate::model::Model;
-use crate::witness::{Deed, Witness};
+use crate::witness::{AccessKind, Witness};
 
-/// Ways to have an anomaly that are kept.
+/// Maximum number of ways kept per anomaly.
 const WAYS_MAX: usize = 4;
 
-/// Rank of what an atomic store and a load of it would have to forbid.
+/// Rank of an anomaly that an atomic store and a load of it would rule out.
 const WEAK_RANK: u32 = 12;
 
-/// See the module.
+/// The anomalies found so far.
 pub(super) struct Found<'a> {
     pub(super) model: &'a Model,
     pub(super) anomalies: Vec<Anomaly>,
     by_sites: FxHashMap<(AnomalyKind, Sites), usize>,
-    sites: FxHashMap<(Deed, Pc), Site>,
-    by_kind: Vec<Site>,
+    sites: FxHashMap<(AccessKind, Pc), Site>,
+    by_class: Vec<Site>,
     exclusions: Exclusions,
 }
 
-/// What an event does and where, numbered from 1 on.
+/// Kind and code address of an event, numbered from 1.
 pub(super) type Site = u32;
 
-/// The sites of an anomaly, in order, then zeros.
+/// The sites of an anomaly in order, padded with zeros.
 pub(super) type Sites = [Site; EVENTS_MAX];
 
-/// Events of an anomaly: the longest are circles of locks.
+/// Maximum number of events of an anomaly; the longest are lock cycles.
 pub(super) const EVENTS_MAX: usize = 5;
 
 impl<'a> Found<'a> {
@@ -42,29 +42,30 @@ impl<'a> Found<'a> {
             anomalies: Vec::new(),
             by_sites: FxHashMap::default(),
             sites: FxHashMap::default(),
-            by_kind: Vec::new(),
+            by_class: Vec::new(),
             exclusions: Exclusions::new(model.locks.n_sets()),
         };
-        found.by_kind = model.kinds.all().map(|kind| found.site_of(kind.deed, kind.pc)).collect();
+        found.by_class =
+            model.classes.all().map(|class| found.site_of(class.kind, class.pc)).collect();
         found
     }
 
-    /// The site of events of a kind.
-    pub(super) fn site(&self, kind: KindId) -> Site {
-        self.by_kind[kind.0 as usize]
+    /// The site of an access class.
+    pub(super) fn site(&self, class: ClassId) -> Site {
+        self.by_class[class.0 as usize]
     }
 
-    /// How many sites there are: numbers are up to it.
+    /// Number of sites, which is also the largest site.
     pub(super) fn n_sites(&self) -> usize {
         self.sites.len()
     }
 
-    fn site_of(&mut self, deed: Deed, pc: Pc) -> Site {
+    fn site_of(&mut self, kind: AccessKind, pc: Pc) -> Site {
         let next = self.sites.len() as Site + 1;
-        *self.sites.entry((deed, pc)).or_insert(next)
+        *self.sites.entry((kind, pc)).or_insert(next)
     }
 
-    /// Whether two sets of locks keep their threads apart.
+    /// Whether two lock sets exclude each other.
     #[inline]
     pub(super) fn exclude(&mut self, a: LockSet, b: LockSet) -> bool {
         if a == LockSet::NONE || b == LockSet::NONE {
@@ -73,13 +74,13 @@ impl<'a> Found<'a> {
         self.exclusions.ask(self.model, a, b)
     }
 
-    /// What is known of an anomaly with these sites.
+    /// The anomaly with these sites, if it has been found.
     pub(super) fn known(&self, kind: AnomalyKind, sites: Sites) -> Option<&Anomaly> {
         self.by_sites.get(&(kind, sites)).map(|&at| &self.anomalies[at])
     }
 
-    /// Adds a way to have an anomaly, and the anomaly if it is new. Tells whether that
-    /// changed anything.
+    /// Adds a way to reach an anomaly, and the anomaly if it is new. Returns whether that changed
+    /// anything.
     pub(super) fn add(
         &mut self,
         kind: AnomalyKind,
@@ -96,7 +97,7 @@ impl<'a> Found<'a> {
         let rank = rank + if way.iter().enumerate().any(weak) { WEAK_RANK } else { 0 };
         let mut sites = [0; EVENTS_MAX];
         for (site, event) in sites.iter_mut().zip(way) {
-            *site = self.site_of(event.deed, event.pc);
+            *site = self.site_of(event.kind, event.pc);
         }
         let at = *self.by_sites.entry((kind, sites)).or_insert(self.anomalies.len());
         let Some(known) = self.anomalies.get_mut(at) else {
@@ -119,7 +120,7 @@ impl<'a> Found<'a> {
         news
     }
 
-    /// Whether nothing that must hold forbids this order, and not every order has it.
+    /// Whether nothing rules this order out, and the order is not inevitable.
     pub(super) fn possible(&self, way: &[Witness]) -> bool {
         let before = |a: &Witness, b: &Witness| {
             a.thread == b.thread || self.model.order.before(a.moment, b.moment)
@@ -135,22 +136,22 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Whether a way that was not seen to happen would change nothing of what is known. `rank` is
-/// at most its rank.
+/// Whether one more way that was not observed would change nothing. `rank` is a lower bound of
+/// its rank.
 pub(super) fn is_enough(known: Option<&Anomaly>, unit: Unit, rank: u32) -> bool {
     known.is_some_and(|known| {
         known.ways.len() == WAYS_MAX && rank >= known.rank && unit <= known.unit
     })
 }
 
-/// Which sets of locks keep their threads apart, as far as it was asked.
+/// Which lock sets exclude each other, as far as asked.
 struct Exclusions {
     n_sets: usize,
-    /// By both sets; empty if there are too many.
+    /// By both sets; empty if there are too many sets.
     known: Vec<Option<bool>>,
 }
 
-/// Pairs of sets that are remembered.
+/// Maximum number of pairs of lock sets that are cached.
 const PAIRS_MAX: usize = 1 << 22;
 
 impl Exclusions {

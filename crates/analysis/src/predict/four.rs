@@ -1,10 +1,10 @@
-//! Two accesses of each of two threads, in the order of a pattern.
+//! Two accesses of each of two threads, interleaved in the order of a pattern.
 
 use super::found::Found;
 use crate::locks::LockSet;
 use crate::witness::Witness;
 
-/// The accesses of both, at these places of the order.
+/// The accesses of both threads, at these positions of the order.
 pub(super) fn interleaved(
     places: [usize; 4],
     one: [Witness; 2],
@@ -17,8 +17,8 @@ pub(super) fn interleaved(
     way
 }
 
-/// Whether no lock that a thread keeps from one of its events to the next keeps out the
-/// events of the other between them.
+/// Whether no lock that a thread holds between its two events excludes the other thread's events
+/// in between.
 pub(super) fn apart(
     found: &mut Found<'_>,
     places: [usize; 4],

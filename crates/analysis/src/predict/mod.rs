@@ -1,27 +1,31 @@
-//! Prediction: from one run to what other orders of the same events would do.
+//! Prediction: what other orders of the same events would do.
 //!
 //! After PECAN (pattern-directed search over a partial order) and PENELOPE (cut-points from
 //! summaries in linear time): patterns are matched against the summaries of [`crate::accesses`]
-//! and [`crate::nearby`], so the cost does not depend on the length of the trace. A match is
-//! an anomaly if nothing that must hold in every order forbids it:
+//! and [`crate::nearby`], so the cost does not depend on the length of the trace. A match is an
+//! anomaly unless something that holds in every order rules it out:
 //!
-//! - no event must come, by [`crate::order`], before one that the pattern has ahead of it;
-//! - no lock is held across two events of a thread that the event between them needs too.
+//! - by [`crate::order`], no event has to come before one that precedes it in the pattern;
+//! - no lock is held across two events of a thread that the event between them also needs.
 //!
-//! Whether the locks on the way allow it is not asked here but when the schedule is made
-//! ([`crate::weave`]), which is exact where acquisition histories are a condition.
+//! Whether the locks on the way allow it is decided when the schedule is made ([`crate::weave`]),
+//! which is exact where acquisition histories are only a condition.
 //!
-//! Beyond both papers: uses that can come before the initialization that was seen before
-//! them, or behind the end (free, destroy) that was seen behind them; wake-ups that can
-//! come before their wait; circles of locks ([`crate::deadlock`]).
+//! Beyond both papers: uses that can come before the initialization that preceded them, or after
+//! the free or destruction that followed them; wake-ups that can come before their wait; lock
+//! cycles ([`crate::deadlock`]).
 //!
-//! Anomalies are told apart by their sites, of which there are few, and the same sites come
-//! together at one location after the other. So what is asked first of a match is whether
-//! it would change anything: once an anomaly has its ways ([`found`]), all further matches
-//! of its sites are passed over by a look at a small table per location ([`view`]).
+//! Anomalies are identified by their sites, of which there are few, and the same sites meet at
+//! one location after another. So the first question about a match is whether it would change
+//! anything: once an anomaly has enough ways ([`found`]), further matches of its sites are
+//! skipped after one lookup in a small table per location ([`view`]).
+//!
+//! An anomaly is a list of events in an order that nothing forbids. What a different order
+//! would do to values is not considered. The run that follows the schedule notices by the sites
+//! at which threads stop; it leaves the schedule there, and the anomaly is infeasible.
 
 mod atomicity;
-mod couples;
+mod coupled;
 mod found;
 mod four;
 mod orders;
@@ -36,13 +40,13 @@ use crate::anomaly::{Anomaly, AnomalyKind};
 use crate::deadlock;
 use crate::model::Model;
 use crate::pattern::{Pattern, PatternKind};
-use crate::witness::{Deed, Witness};
+use crate::witness::{AccessKind, Witness};
 
-/// The anomalies that a run implies, each once by its sites, most promising first.
+/// The anomalies that a run implies, each once by its sites, the most promising first.
 #[must_use]
 pub fn predict(model: &Model, patterns: &[Pattern]) -> Vec<Anomaly> {
     let mut found = Found::new(model);
-    let races = orders::Races::of(patterns);
+    let races = orders::Races::new(patterns);
     let single: Vec<_> =
         patterns.iter().filter(|pattern| pattern.kind == PatternKind::Atomicity).collect();
     let mut viewer = Viewer::default();
@@ -53,7 +57,7 @@ pub fn predict(model: &Model, patterns: &[Pattern]) -> Vec<Anomaly> {
             atomicity::atomicity(&mut found, &view, pattern);
         }
     }
-    couples::couples(&mut found, patterns);
+    coupled::coupled_pairs(&mut found, patterns);
     wake_ups(&mut found);
     for cycle in deadlock::cycles(model) {
         found.add(AnomalyKind::Deadlock, &cycle, Unit::Section, 0);
@@ -61,7 +65,7 @@ pub fn predict(model: &Model, patterns: &[Pattern]) -> Vec<Anomaly> {
     ranked(found.anomalies)
 }
 
-/// Wake-ups that can come before the wait that needs them.
+/// Finds wake-ups that can come before the wait that needs them.
 fn wake_ups(found: &mut Found<'_>) {
     let model = found.model;
     for wait in &model.waits {
@@ -77,8 +81,8 @@ fn wake_ups(found: &mut Found<'_>) {
     }
 }
 
-/// The most promising first, and a few of each kind at a time, so that no kind waits for all
-/// of another.
+/// Sorts the most promising first, interleaving kinds so that none has to wait for all of
+/// another.
 fn ranked(mut anomalies: Vec<Anomaly>) -> Vec<Anomaly> {
     let mut taken: FxHashMap<(AnomalyKind, u32), u32> = FxHashMap::default();
     for anomaly in &mut anomalies {
@@ -91,17 +95,17 @@ fn ranked(mut anomalies: Vec<Anomaly>) -> Vec<Anomaly> {
     anomalies
 }
 
-/// Whether a deed is one that patterns have, and writes as they want it.
-fn fits(writes: bool, deed: Deed) -> bool {
-    match deed {
-        Deed::Read | Deed::AtomicRead => !writes,
-        Deed::Write | Deed::AtomicWrite | Deed::Free => writes,
+/// Whether patterns cover this kind of access, and it writes as the pattern requires.
+fn fits(writes: bool, kind: AccessKind) -> bool {
+    match kind {
+        AccessKind::Read | AccessKind::AtomicRead => !writes,
+        AccessKind::Write | AccessKind::AtomicWrite | AccessKind::Free => writes,
         _ => false,
     }
 }
 
 fn is_lock_word(model: &Model, witness: &Witness) -> bool {
-    witness.deed.is_atomic() && model.words.is_lock(witness.addr)
+    witness.kind.is_atomic() && model.words.is_lock(witness.addr)
 }
 
 #[cfg(test)]
@@ -110,8 +114,8 @@ mod tests {
     use crate::pattern::built_in;
     use crate::scan::tests::read;
 
-    /// The anomalies of events that all have a label, as `kind label label …`; a line without
-    /// one has its thread.
+    /// Checks the anomalies whose events all have a label, as `kind label label …`; an event
+    /// without a label is shown by its thread.
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         let (notation, model) = read(text);

@@ -1,46 +1,46 @@
-//! Two accesses in the other order: races, and order violations.
+//! Two accesses in the opposite order: races and order violations.
 
 use super::found::{EVENTS_MAX, Found, Site, Sites, is_enough};
 use super::is_lock_word;
-use super::view::{One, View};
+use super::view::{SingleView, View};
 use crate::accesses::Unit;
 use crate::anomaly::AnomalyKind;
 use crate::pattern::{Pattern, PatternKind};
-use crate::witness::{Deed, Witness};
+use crate::witness::{AccessKind, Witness};
 
-/// Which of two accesses writes, of each race that is looked for.
+/// For each race pattern, which of the two accesses write.
 pub(super) struct Races(Vec<[bool; 2]>);
 
 impl Races {
-    pub(super) fn of(patterns: &[Pattern]) -> Self {
+    pub(super) fn new(patterns: &[Pattern]) -> Self {
         let races = patterns.iter().filter(|pattern| pattern.kind == PatternKind::Race);
         Self(races.map(|race| [race.events[0].writes, race.events[1].writes]).collect())
     }
 }
 
-/// How promising a race is.
+/// Rank of a race.
 const RACE_RANK: u32 = 4;
 
-/// What is known of two sites, with a lock that keeps their accesses apart or without.
+/// What is known of two sites, with or without a lock that excludes them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ask {
-    /// Not asked yet, or not since something was found.
-    Anew,
-    /// Nothing new can come of them.
+enum Outlook {
+    /// Not determined, or not since the last anomaly was found.
+    Unknown,
+    /// Nothing new can be found.
     Skip,
-    /// Something may.
-    Look,
+    /// Something new may be found.
+    Check,
 }
 
-/// Finds what can come of two accesses of a location.
+/// Finds races and order violations at a location.
 pub(super) fn orders(found: &mut Found<'_>, view: &View<'_>, races: &Races) {
-    let begin = view.ones.iter().map(|one| one.seqs[0]).min().unwrap_or(0);
+    let begin = view.singles.iter().map(|one| one.seqs[0]).min().unwrap_or(0);
     let n = view.sites.len();
-    let mut asked = vec![Ask::Anew; n * n * 2];
-    for (at, one) in view.ones.iter().enumerate() {
-        for two in &view.ones[at + 1..] {
+    let mut outlooks = vec![Outlook::Unknown; n * n * 2];
+    for (at, one) in view.singles.iter().enumerate() {
+        for two in &view.singles[at + 1..] {
             if one.thread == two.thread
-                || !(one.deed.writes() || two.deed.writes())
+                || !(one.kind.writes() || two.kind.writes())
                 || !one.span.overlaps(two.span)
             {
                 continue;
@@ -49,34 +49,34 @@ pub(super) fn orders(found: &mut Found<'_>, view: &View<'_>, races: &Races) {
             let slot = (one.site as usize * n + two.site as usize) * 2 + usize::from(excluded);
             let is_first = one.seqs[0] == begin || two.seqs[0] == begin;
             if !is_first {
-                if asked[slot] == Ask::Anew {
+                if outlooks[slot] == Outlook::Unknown {
                     let sites = [one, two].map(|one| view.sites[one.site as usize]);
-                    let settled = settled(found, races, [one.deed, two.deed], sites, excluded);
-                    asked[slot] = if settled { Ask::Skip } else { Ask::Look };
+                    let settled = settled(found, races, [one.kind, two.kind], sites, excluded);
+                    outlooks[slot] = if settled { Outlook::Skip } else { Outlook::Check };
                 }
-                if asked[slot] == Ask::Skip {
+                if outlooks[slot] == Outlook::Skip {
                     continue;
                 }
             }
             if both_orders(found, races, one, two, begin, excluded) {
-                // The other way round it is another slot.
+                // The opposite order has another slot.
                 let other = (two.site as usize * n + one.site as usize) * 2 + usize::from(excluded);
-                (asked[slot], asked[other]) = (Ask::Anew, Ask::Anew);
+                (outlooks[slot], outlooks[other]) = (Outlook::Unknown, Outlook::Unknown);
             }
         }
     }
 }
 
-/// Whether nothing new can come of two sites, in neither order.
+/// Whether nothing new can be found for two sites, in either order.
 fn settled(
     found: &Found<'_>,
     races: &Races,
-    deeds: [Deed; 2],
+    kinds: [AccessKind; 2],
     sites: [Site; 2],
     excluded: bool,
 ) -> bool {
     [[0, 1], [1, 0]].into_iter().all(|[earlier, later]| {
-        match kind(races, deeds[earlier], deeds[later], excluded, false) {
+        match anomaly_kind(races, kinds[earlier], kinds[later], excluded, false) {
             None => true,
             Some((kind, rank)) => {
                 let known = found.known(kind, sites_of(sites[later], sites[earlier]));
@@ -92,19 +92,19 @@ fn sites_of(later: Site, earlier: Site) -> Sites {
     sites
 }
 
-/// Looks at all occurrences, and tells whether anything new came of them.
+/// Tries all occurrences. Returns whether anything new was found.
 fn both_orders(
     found: &mut Found<'_>,
     races: &Races,
-    one: &One<'_>,
-    two: &One<'_>,
+    one: &SingleView<'_>,
+    two: &SingleView<'_>,
     begin: u64,
     excluded: bool,
 ) -> bool {
-    let kinds = &found.model.kinds;
+    let classes = &found.model.classes;
     let mut added = false;
-    for a in one.witnesses(kinds) {
-        for b in two.witnesses(kinds) {
+    for a in one.witnesses(classes) {
+        for b in two.witnesses(classes) {
             let (earlier, later) = if a.seq < b.seq { (a, b) } else { (b, a) };
             added |= order(found, races, &earlier, &later, begin, excluded);
         }
@@ -121,33 +121,33 @@ fn order(
     excluded: bool,
 ) -> bool {
     let is_first = earlier.seq == begin;
-    let kind = kind(races, earlier.deed, later.deed, excluded, is_first);
-    let Some((kind, rank)) = kind else { return false };
+    let found_kind = anomaly_kind(races, earlier.kind, later.kind, excluded, is_first);
+    let Some((kind, rank)) = found_kind else { return false };
     let way = [*later, *earlier];
     found.possible(&way)
         && !is_lock_word(found.model, earlier)
         && found.add(kind, &way, Unit::Thread, rank)
 }
 
-/// What it is if two accesses come in the other order, and how promising. `is_first` if the
-/// earlier one is the first of all at its location.
-fn kind(
+/// The kind and rank of the anomaly if two accesses swap. `is_first` if the earlier one is the
+/// first access to its location.
+fn anomaly_kind(
     races: &Races,
-    earlier: Deed,
-    later: Deed,
+    earlier: AccessKind,
+    later: AccessKind,
     excluded: bool,
     is_first: bool,
 ) -> Option<(AnomalyKind, u32)> {
-    let ends = |deed| matches!(deed, Deed::Free | Deed::Destroy);
+    let ends = |kind| matches!(kind, AccessKind::Free | AccessKind::Destroy);
     match (earlier, later) {
-        // Two ends, or an end before a use.
-        (_, deed) if ends(deed) => Some((AnomalyKind::Order, 2)),
-        // An end that was seen before a use is not one that can be moved behind it.
-        (deed, _) if ends(deed) => None,
-        // Whoever gives a lock back has taken it.
-        (Deed::Init, Deed::Release) => None,
-        (Deed::Init, _) => Some((AnomalyKind::Order, 4)),
-        (_, Deed::Init) => None,
+        // Two frees, or a free before a use.
+        (_, kind) if ends(kind) => Some((AnomalyKind::Order, 2)),
+        // A free that preceded a use cannot be moved after it.
+        (kind, _) if ends(kind) => None,
+        // A thread that releases a lock has acquired it.
+        (AccessKind::Init, AccessKind::Release) => None,
+        (AccessKind::Init, _) => Some((AnomalyKind::Order, 4)),
+        (_, AccessKind::Init) => None,
         (one, two) if one.is_of_object() || two.is_of_object() => None,
         (one, two) if one.writes() && !two.writes() && is_first => {
             Some((AnomalyKind::Order, if excluded { 8 } else { 2 }))

@@ -1,53 +1,53 @@
-//! A location as matching looks at it: what decides, in few bytes, with sites numbered from
-//! 0 on, so that what is known of them fits a small table.
+//! A location in the form that matching uses: only what decides, in few bytes, with sites
+//! numbered from 0, so that what is known of them fits a small table.
 
 use raddle_trace::id::{Addr, ThreadId};
 
 use super::found::{Found, Site};
 use crate::accesses::{Cell, Double, Unit};
-use crate::kinds::{Kinds, Occurrence};
+use crate::classes::{AccessClasses, Occurrence};
 use crate::locks::LockSet;
-use crate::witness::{Deed, Witness};
+use crate::witness::{AccessKind, Witness};
 
-/// See the module.
+/// A location prepared for matching.
 pub(super) struct View<'a> {
     pub(super) cell: &'a Cell,
-    pub(super) ones: Vec<One<'a>>,
-    pub(super) twos: Vec<Two>,
-    /// By local number.
+    pub(super) singles: Vec<SingleView<'a>>,
+    pub(super) doubles: Vec<DoubleView>,
+    /// Global site by local number.
     pub(super) sites: &'a [Site],
-    /// Pairs of sites that doubles have, by local number.
+    /// Pairs of sites of doubles, by local number.
     pub(super) pairs: Vec<[Site; 2]>,
 }
 
-/// Of a single.
-pub(super) struct One<'a> {
+/// A single, prepared for matching.
+pub(super) struct SingleView<'a> {
     pub(super) span: Span,
     pub(super) thread: ThreadId,
     pub(super) locks: LockSet,
-    pub(super) deed: Deed,
-    /// Local number.
+    pub(super) kind: AccessKind,
+    /// Local number of its site.
     pub(super) site: u32,
-    /// The first occurrence, and the last one.
+    /// Positions of the first and the last occurrence.
     pub(super) seqs: [u64; 2],
     first: &'a Occurrence,
     last: &'a Occurrence,
 }
 
-/// Of a double.
-pub(super) struct Two {
+/// A double, prepared for matching.
+pub(super) struct DoubleView {
     pub(super) spans: [Span; 2],
-    pub(super) deeds: [Deed; 2],
+    pub(super) kinds: [AccessKind; 2],
     pub(super) thread: ThreadId,
     pub(super) unit: Unit,
-    /// Local number of its two sites.
+    /// Local number of its pair of sites.
     pub(super) pair: u32,
-    /// Of the first occurrence, and of the last one.
+    /// For the first and the last occurrence.
     pub(super) kept: [LockSet; 2],
     pub(super) seqs: [[u64; 2]; 2],
 }
 
-/// Bytes that are touched.
+/// A range of bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
     from: u64,
@@ -65,31 +65,34 @@ impl Span {
     }
 }
 
-impl One<'_> {
-    /// Its first occurrence, and its last one if there are two.
-    pub(super) fn witnesses(&self, kinds: &Kinds) -> impl Iterator<Item = Witness> {
+impl SingleView<'_> {
+    /// The first occurrence, and the last if it differs.
+    pub(super) fn witnesses(&self, classes: &AccessClasses) -> impl Iterator<Item = Witness> {
         let n = 1 + usize::from(self.seqs[0] != self.seqs[1]);
         let addr = Addr(self.span.from);
         [self.first, self.last]
-            .map(|occurrence| kinds.witness(addr, occurrence))
+            .map(|occurrence| classes.witness(addr, occurrence))
             .into_iter()
             .take(n)
     }
 }
 
-/// The first occurrence, and the last one if there are two; each with its number.
-pub(super) fn pairs(double: &Double, kinds: &Kinds) -> impl Iterator<Item = (usize, [Witness; 2])> {
+/// The first occurrence, and the last if it differs, each with its number.
+pub(super) fn pairs(
+    double: &Double,
+    classes: &AccessClasses,
+) -> impl Iterator<Item = (usize, [Witness; 2])> {
     let Double { first, last, .. } = double;
     let n = 1 + usize::from(first.seqs() != last.seqs());
     let witnesses =
-        [first.witnesses(double.addrs[0], kinds), last.witnesses(double.addrs[1], kinds)];
+        [first.witnesses(double.addrs[0], classes), last.witnesses(double.addrs[1], classes)];
     witnesses.into_iter().take(n).enumerate()
 }
 
-/// Makes views.
+/// Builds views.
 #[derive(Default)]
 pub(super) struct Viewer {
-    /// By site: for which view it has a local number, and which.
+    /// By site: the last view in which it has a local number, and that number.
     locals: Vec<(u32, u32)>,
     sites: Vec<Site>,
     n_views: u32,
@@ -100,7 +103,7 @@ impl Viewer {
         self.n_views += 1;
         self.locals.resize(found.n_sites() + 1, (0, 0));
         self.sites.clear();
-        let kinds = &found.model.kinds;
+        let classes = &found.model.classes;
         let mut local = |site: Site| {
             let (view, number) = &mut self.locals[site as usize];
             if *view != self.n_views {
@@ -109,32 +112,32 @@ impl Viewer {
             }
             *number
         };
-        let ones = cell.singles.iter().map(|single| {
-            let kind = kinds.kind(single.first.kind);
-            One {
-                span: Span::new(single.addr, kind.bytes),
-                thread: kind.thread,
-                locks: kind.locks,
-                deed: kind.deed,
-                site: local(found.site(single.first.kind)),
+        let singles = cell.singles.iter().map(|single| {
+            let class = classes.class(single.first.class);
+            SingleView {
+                span: Span::new(single.addr, class.bytes),
+                thread: class.thread,
+                locks: class.locks,
+                kind: class.kind,
+                site: local(found.site(single.first.class)),
                 seqs: [single.first.seq, single.last.seq],
                 first: &single.first,
                 last: &single.last,
             }
         });
-        let ones = ones.collect();
+        let singles = singles.collect();
         let mut pairs: Vec<[Site; 2]> = Vec::new();
-        let twos = cell.doubles.iter().map(|double| {
-            let of = double.first.kinds().map(|kind| kinds.kind(kind));
-            let sites = double.first.kinds().map(|kind| found.site(kind));
+        let doubles = cell.doubles.iter().map(|double| {
+            let of = double.first.classes().map(|class| classes.class(class));
+            let sites = double.first.classes().map(|class| found.site(class));
             let pair = pairs.iter().position(|pair| *pair == sites).unwrap_or_else(|| {
                 pairs.push(sites);
                 pairs.len() - 1
             });
             let [a, b] = double.addrs[0];
-            Two {
+            DoubleView {
                 spans: [Span::new(a, of[0].bytes), Span::new(b, of[1].bytes)],
-                deeds: [of[0].deed, of[1].deed],
+                kinds: [of[0].kind, of[1].kind],
                 thread: of[0].thread,
                 unit: double.unit,
                 pair: pair as u32,
@@ -142,7 +145,7 @@ impl Viewer {
                 seqs: [double.first.seqs(), double.last.seqs()],
             }
         });
-        let twos = twos.collect();
-        View { cell, ones, twos, sites: &self.sites, pairs }
+        let doubles = doubles.collect();
+        View { cell, singles, doubles, sites: &self.sites, pairs }
     }
 }

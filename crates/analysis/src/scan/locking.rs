@@ -1,23 +1,23 @@
-//! Locks that are taken and released.
+//! Acquiring and releasing locks.
 
 use raddle_trace::event::Op;
 use raddle_trace::id::{Addr, Pc, ThreadId};
 use rustc_hash::FxHashMap;
 
-use super::{Here, Scan};
+use super::{Position, Scan};
 use crate::locks::Held;
 use crate::model::Nesting;
-use crate::skeleton::What;
-use crate::witness::Deed;
+use crate::skeleton::SyncKind;
+use crate::witness::AccessKind;
 
-/// Where the nestings of a kind are: outer and inner site, outer and inner lock, thread.
+/// Index of each nesting, by outer and inner site, outer and inner lock, and thread.
 pub(super) type Nestings = FxHashMap<(Pc, Pc, Addr, Addr, ThreadId), usize>;
 
 impl Scan<'_> {
-    pub(super) fn acquire(&mut self, here: Here, lock: Held) {
-        let taken = self.witness(here, Deed::Acquire, lock.lock);
+    pub(super) fn acquire(&mut self, here: Position, lock: Held) {
+        let taken = self.witness(here, AccessKind::Acquire, lock.lock);
         let thread = &mut self.threads[here.thread.0 as usize];
-        let Some(outers) = thread.take(lock, taken, &mut self.model.locks) else { return };
+        let Some(outers) = thread.acquire(lock, taken, &mut self.model.locks) else { return };
         let nestings = &mut self.model.nestings;
         for outer in outers {
             let key = (outer.taken.pc, here.pc, outer.held.lock, lock.lock, here.thread);
@@ -27,7 +27,7 @@ impl Scan<'_> {
                 inner: taken,
                 inner_shared: lock.shared,
             };
-            // The last of its kind is kept beside the first: it is free to move forwards.
+            // The last nesting is kept beside the first, since it is free to move forward.
             match self.nestings.get(&key) {
                 Some(&at) => nestings[at + 1] = nesting,
                 None => {
@@ -36,14 +36,14 @@ impl Scan<'_> {
                 }
             }
         }
-        self.sync(here.thread, What::Acquire { lock: lock.lock, shared: lock.shared });
+        self.sync(here.thread, SyncKind::Acquire { lock: lock.lock, shared: lock.shared });
     }
 
-    /// A thread that has waited for a lock in code that is not instrumented has it, unless it waits
+    /// A thread that waited for a lock in uninstrumented code now holds it, unless it waits
     /// again.
-    pub(super) fn settle(&mut self, here: Here, op: &Op) {
+    pub(super) fn settle(&mut self, here: Position, op: &Op) {
         let is_own = |(thread, _): &(ThreadId, Addr)| *thread == here.thread;
-        // These are not what it does, but how it is counted.
+        // These are bookkeeping and not operations of the thread.
         if matches!(op, Op::Step | Op::Repeats { .. } | Op::Choice { .. } | Op::Clock { .. }) {
             return;
         }
@@ -51,10 +51,10 @@ impl Scan<'_> {
         let (thread, lock) = self.awaiting.swap_remove(at);
         let waits_again = matches!(*op, Op::FutexWait { futex, .. } if futex == lock);
         if !waits_again && self.model.words.awaited(thread, lock) {
-            // Where it found the lock taken.
+            // Where it found the lock held.
             let tried = self.threads[thread.0 as usize].load.filter(|(_, addr, _)| *addr == lock);
             let pc = tried.map_or(here.pc, |(pc, ..)| pc);
-            self.acquire(Here { pc, ..here }, Held { lock, shared: false });
+            self.acquire(Position { pc, ..here }, Held { lock, shared: false });
         }
     }
 
@@ -63,6 +63,6 @@ impl Scan<'_> {
         let Some(Held { lock, shared }) = state.release(lock, &mut self.model.locks) else {
             return;
         };
-        self.sync(thread, What::Release { lock, shared });
+        self.sync(thread, SyncKind::Release { lock, shared });
     }
 }

@@ -1,20 +1,26 @@
-//! Accesses to memory, and to synchronization objects as such.
+//! Accesses to memory and to synchronization objects.
 
 use raddle_trace::event::{Access, Atomic, AtomicAction};
 use raddle_trace::id::{Addr, ThreadId};
 
 use super::queue::Granule;
-use super::{Here, Scan};
-use crate::kinds::{Kind, Occurrence};
+use super::{Position, Scan};
+use crate::classes::{AccessClass, Occurrence};
 use crate::lock_words::Meaning;
 use crate::locks::Held;
 use crate::recent::{Mark, Recent};
 use crate::sharing::GRANULE_BITS;
-use crate::witness::Deed;
+use crate::witness::AccessKind;
 
 impl Scan<'_> {
     #[inline]
-    pub(super) fn access(&mut self, here: Here, deed: Deed, access: &Access, granule: Granule) {
+    pub(super) fn access(
+        &mut self,
+        here: Position,
+        kind: AccessKind,
+        access: &Access,
+        granule: Granule,
+    ) {
         let Access { addr, bytes, range, repeats, .. } = *access;
         let thread = &mut self.threads[here.thread.0 as usize];
         thread.steps += u64::from(repeats) + u64::from(!range);
@@ -22,40 +28,40 @@ impl Scan<'_> {
         match granule {
             Granule::Own => {}
             Granule::Shared(number) => {
-                let new = self.recent(here, deed, addr, bytes);
+                let new = self.recent(here, kind, addr, bytes);
                 let thread = &self.threads[here.thread.0 as usize];
                 self.accesses.push((addr.0 >> GRANULE_BITS, number), &new, thread);
                 self.nearby.push(&new, thread);
             }
-            Granule::Several => self.note(here, deed, addr, bytes, true),
+            Granule::Several => self.record(here, kind, addr, bytes, true),
         }
     }
 
-    /// The thread has repeated earlier accesses, which tells nothing new.
+    /// The thread repeated earlier accesses, which adds nothing but steps.
     pub(super) fn repeats(&mut self, thread: ThreadId, n: u64) {
         self.threads[thread.0 as usize].steps += n;
         self.model.n_events += n;
     }
 
-    pub(super) fn free(&mut self, here: Here, block: Addr, bytes: u64) {
-        self.note(here, Deed::Free, block, bytes, false);
+    pub(super) fn free(&mut self, here: Position, block: Addr, bytes: u64) {
+        self.record(here, AccessKind::Free, block, bytes, false);
         let numbers = self.sharing.numbers(block, bytes).map(|(_, number)| number);
-        self.accesses.freed(numbers, &self.model.kinds);
+        self.accesses.freed(numbers, &self.model.classes);
     }
 
-    /// A synchronization object is used, made or destroyed: an access to it, of a kind.
-    pub(super) fn used(&mut self, here: Here, deed: Deed, object: Addr) {
-        self.note(here, deed, object, 1, false);
+    /// A synchronization object is used, initialized or destroyed: an access to it.
+    pub(super) fn used(&mut self, here: Position, kind: AccessKind, object: Addr) {
+        self.record(here, kind, object, 1, false);
     }
 
-    pub(super) fn atomic(&mut self, here: Here, atomic: &Atomic) {
+    pub(super) fn atomic(&mut self, here: Position, atomic: &Atomic) {
         let (thread, addr) = (here.thread, atomic.addr);
         let reads = atomic.action != AtomicAction::Store;
         let writes = !matches!(atomic.action, AtomicAction::Load | AtomicAction::Miss);
         let state = &mut self.threads[thread.0 as usize];
         let before = state.load.replace((here.pc, addr, atomic.before));
         if reads {
-            // A thread that loads the same again until it is something else waits for it.
+            // A thread that loads the same location until the value changes is waiting for it.
             let spun = before.is_some_and(|(at, of, value)| {
                 (at, of) == (here.pc, addr) && value != atomic.before
             });
@@ -68,22 +74,22 @@ impl Scan<'_> {
             Meaning::Nothing => {}
         }
         if self.sharing.number(addr.0 >> GRANULE_BITS).is_some() {
-            let deed = if writes { Deed::AtomicWrite } else { Deed::AtomicRead };
-            self.note(here, deed, addr, u64::from(atomic.bytes), true);
+            let kind = if writes { AccessKind::AtomicWrite } else { AccessKind::AtomicRead };
+            self.record(here, kind, addr, u64::from(atomic.bytes), true);
         }
         if writes && !self.model.words.looks_like_lock(addr) {
             self.store(thread, atomic);
         }
     }
 
-    /// Puts an access where it belongs: into each of its granules that is shared, and, if it
-    /// is `near`, to those before it.
-    fn note(&mut self, here: Here, deed: Deed, addr: Addr, bytes: u64, near: bool) {
+    /// Adds an access to each of its granules that is shared, and, if `near`, pairs it with
+    /// earlier accesses.
+    fn record(&mut self, here: Position, kind: AccessKind, addr: Addr, bytes: u64, near: bool) {
         let bytes = bytes.clamp(1, u64::from(u32::MAX));
         let mut new = None;
         let sharing = self.sharing;
         for granule in sharing.numbers(addr, bytes) {
-            let new = *new.get_or_insert_with(|| self.recent(here, deed, addr, bytes));
+            let new = *new.get_or_insert_with(|| self.recent(here, kind, addr, bytes));
             self.accesses.push(granule, &new, &self.threads[here.thread.0 as usize]);
         }
         if let Some(new) = new.filter(|_| near) {
@@ -92,18 +98,19 @@ impl Scan<'_> {
     }
 
     #[inline]
-    fn recent(&mut self, here: Here, deed: Deed, addr: Addr, bytes: u64) -> Recent {
-        let Here { thread, pc, seq } = here;
+    fn recent(&mut self, here: Position, kind: AccessKind, addr: Addr, bytes: u64) -> Recent {
+        let Position { thread, pc, seq } = here;
         let bytes = bytes.clamp(1, u64::from(u32::MAX)) as u32;
         let (moment, weak) = (self.model.order.now(thread), self.model.weak.now(thread));
         let state = &self.threads[thread.0 as usize];
         let (at, locks) = (state.at(), state.locks());
-        let (kind, site) = self.model.kinds.number(&Kind { pc, thread, locks, bytes, deed });
+        let (class, site) =
+            self.model.classes.number(&AccessClass { pc, thread, locks, bytes, kind });
         let mark = Mark {
-            occurrence: Occurrence { at, seq, moment, weak, kind },
+            occurrence: Occurrence { at, seq, moment, weak, class },
             section: state.section(),
             activations: state.activations(),
         };
-        Recent { mark, thread, site, addr, bytes, writes: deed.writes() }
+        Recent { mark, thread, site, addr, bytes, writes: kind.writes() }
     }
 }

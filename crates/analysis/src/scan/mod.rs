@@ -1,13 +1,19 @@
-//! From events to a [`Model`], in one pass behind the one of [`Sharing`].
+//! From events to a [`Model`], in one pass after that of [`Sharing`].
 //!
-//! Events come one by one, in the order of the trace. This file says what each of them
-//! means; what that does is in the files of their subjects: locks in `locking`, what tells
-//! threads of each other in `telling`, accesses to memory in `memory`.
+//! Events arrive one by one, in trace order. This file dispatches them; their effects are in the
+//! file of their subject: locks in `locking`, communication between threads in `communication`,
+//! memory accesses in `memory`.
+//!
+//! Memory that only one thread touches is skipped. Of the rest, one summary per class is kept:
+//! single accesses, double ones of one thread to one place, and pairs to two places
+//! ([`crate::accesses`], [`crate::nearby`]), each with its site, the locks held, what must come
+//! before it ([`crate::order`]), and its first and last occurrence. So the cost of matching
+//! patterns does not depend on the length of the trace; the cost of reading does.
 
 mod queue;
 mod locking;
 mod memory;
-mod telling;
+mod communication;
 mod thread;
 
 use raddle_trace::event::{Event, Op};
@@ -15,20 +21,20 @@ use raddle_trace::id::{Addr, Pc, ThreadId};
 use raddle_trace::record::Wake;
 use rustc_hash::FxHashSet;
 
+use self::communication::Communications;
 use self::locking::Nestings;
 use self::queue::{Granule, Queue, Queued};
-use self::telling::Tellings;
 use self::thread::Thread;
 use crate::accesses::Accesses;
 use crate::locks::Held;
 use crate::nearby::Nearby;
 use crate::sharing::{Sharing, granules};
-use crate::skeleton::{Stretch, Sync, What};
-use crate::witness::{Deed, Witness};
+use crate::skeleton::{Stretch, Sync, SyncKind};
+use crate::witness::{AccessKind, Witness};
 
 pub use crate::model::{Model, Nesting};
 
-/// Reads a trace.
+/// Builds a [`Model`] from a trace.
 #[derive(Debug)]
 pub struct Scan<'a> {
     sharing: &'a Sharing,
@@ -38,25 +44,25 @@ pub struct Scan<'a> {
     nearby: Nearby,
     threads: Vec<Thread>,
     running: Option<(ThreadId, u64)>,
-    tellings: Tellings,
+    communications: Communications,
     nestings: Nestings,
-    /// Who has waited for what looks like a lock.
+    /// Threads that have waited for a word that looks like a lock.
     awaiting: Vec<(ThreadId, Addr)>,
-    /// Waits and wake-ups that are known.
-    seen: FxHashSet<(Pc, Addr, Deed)>,
+    /// Waits and wake-ups seen so far.
+    seen: FxHashSet<(Pc, Addr, AccessKind)>,
     seq: u64,
 }
 
-/// Where an event is: who performs it, at which place in the program, as which of the trace.
+/// Where an event happened: its thread, its code address, and its position in the trace.
 #[derive(Clone, Copy, Debug)]
-struct Here {
+struct Position {
     thread: ThreadId,
     pc: Pc,
     seq: u64,
 }
 
 impl<'a> Scan<'a> {
-    /// A scan of the trace that this is the sharing of.
+    /// A scan of the trace that `sharing` was computed from.
     #[must_use]
     pub fn new(sharing: &'a Sharing) -> Self {
         Self {
@@ -67,7 +73,7 @@ impl<'a> Scan<'a> {
             nearby: Nearby::default(),
             threads: Vec::new(),
             running: None,
-            tellings: Tellings::default(),
+            communications: Communications::default(),
             nestings: Nestings::default(),
             awaiting: Vec::new(),
             seen: FxHashSet::default(),
@@ -75,7 +81,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Takes the next event.
+    /// Adds the next event.
     #[inline]
     pub fn push(&mut self, event: &Event) {
         let granule = match event.op {
@@ -89,25 +95,25 @@ impl<'a> Scan<'a> {
         };
         self.queue.push(event, granule);
         if self.queue.is_full() {
-            self.take_in_all();
+            self.process_all();
         }
     }
 
-    /// Takes in all that was collected.
-    fn take_in_all(&mut self) {
+    /// Processes all queued events.
+    fn process_all(&mut self) {
         let mut queue = std::mem::take(&mut self.queue);
         self.accesses.touch(&queue.shared);
         queue.shared.clear();
         for Queued { event, granule } in queue.events.drain(..) {
-            self.take_in(&event, granule);
+            self.process(&event, granule);
         }
         self.queue = queue;
     }
 
     #[inline]
-    fn take_in(&mut self, event: &Event, granule: Granule) {
+    fn process(&mut self, event: &Event, granule: Granule) {
         let Event { thread, pc, op } = *event;
-        let here = Here { thread, pc, seq: self.seq };
+        let here = Position { thread, pc, seq: self.seq };
         self.seq += 1;
         if let Op::Switch { stopped_at, .. } = op {
             self.switch(thread, stopped_at);
@@ -121,19 +127,19 @@ impl<'a> Scan<'a> {
             self.settle(here, &op);
         }
         match op {
-            Op::Read(access) => self.access(here, Deed::Read, &access, granule),
-            Op::Write(access) => self.access(here, Deed::Write, &access, granule),
+            Op::Read(access) => self.access(here, AccessKind::Read, &access, granule),
+            Op::Write(access) => self.access(here, AccessKind::Write, &access, granule),
             Op::Enter { .. } => self.threads[thread.0 as usize].enter(),
             Op::Leave => self.threads[thread.0 as usize].leave(),
             Op::Step => {
                 self.model.n_events -= 1;
                 self.threads[thread.0 as usize].steps += 1;
             }
-            _ => self.take_in_rare(here, &op),
+            _ => self.process_rare(here, &op),
         }
     }
 
-    fn take_in_rare(&mut self, here: Here, op: &Op) {
+    fn process_rare(&mut self, here: Position, op: &Op) {
         let thread = here.thread;
         match *op {
             Op::Atomic(atomic) => self.atomic(here, &atomic),
@@ -150,70 +156,88 @@ impl<'a> Scan<'a> {
             Op::End => self.end(thread),
             Op::Join(child) => self.join(thread, child),
             Op::Acquire(lock) => {
-                self.used(here, Deed::Acquire, lock.lock);
+                self.used(here, AccessKind::Acquire, lock.lock);
                 self.acquire(here, Held { lock: lock.lock, shared: lock.shared });
             }
             Op::Release(lock) => {
-                self.used(here, Deed::Release, lock.lock);
+                self.used(here, AccessKind::Release, lock.lock);
                 self.release(thread, Held { lock: lock.lock, shared: lock.shared });
             }
-            Op::Init { object, .. } => self.used(here, Deed::Init, object),
-            Op::Destroy { object, .. } => self.used(here, Deed::Destroy, object),
+            Op::Init { object, .. } => self.used(here, AccessKind::Init, object),
+            Op::Destroy { object, .. } => self.used(here, AccessKind::Destroy, object),
             Op::CondWait { cond, .. } => {
-                self.used(here, Deed::Wait, cond);
-                self.waits(here, Deed::Wait, cond);
+                self.used(here, AccessKind::Wait, cond);
+                self.waits(here, AccessKind::Wait, cond);
             }
             Op::CondWake { cond, how: Wake::Woken, by } => self.woken(thread, cond, by),
             Op::CondSignal { cond, .. } | Op::CondBroadcast { cond, .. } => {
-                self.used(here, Deed::Signal, cond);
-                self.waits(here, Deed::Signal, cond);
+                self.used(here, AccessKind::Signal, cond);
+                self.waits(here, AccessKind::Signal, cond);
                 self.signal(thread, cond);
             }
-            Op::FutexWait { futex, .. } => self.waits(here, Deed::Wait, futex),
+            Op::FutexWait { futex, .. } => self.waits(here, AccessKind::Wait, futex),
             Op::FutexWoken { futex, .. } if self.model.words.looks_like_lock(futex) => {
                 self.awaiting.push((thread, futex));
             }
             Op::FutexWoken { futex, how: Wake::Woken, by } => self.woken(thread, futex, by),
             Op::FutexWake { futex, .. } => {
-                self.waits(here, Deed::Signal, futex);
+                self.waits(here, AccessKind::Signal, futex);
                 self.signal(thread, futex);
             }
             Op::SemPost(semaphore) => {
-                self.used(here, Deed::Signal, semaphore);
+                self.used(here, AccessKind::Signal, semaphore);
                 self.post(thread, semaphore);
             }
             Op::SemWait { semaphore, .. } => {
-                self.used(here, Deed::Lower, semaphore);
+                self.used(here, AccessKind::Lower, semaphore);
                 self.lower(thread, semaphore);
             }
-            Op::SemAsk(semaphore) => self.used(here, Deed::Ask, semaphore),
+            Op::SemAsk(semaphore) => self.used(here, AccessKind::Ask, semaphore),
             Op::BarrierEnter(barrier) => {
-                self.used(here, Deed::Wait, barrier);
+                self.used(here, AccessKind::Wait, barrier);
                 self.arrive(thread, barrier);
             }
             Op::BarrierLeave(barrier) => self.pass(thread, barrier),
             Op::OnceBegin(control) => self.acquire(here, Held { lock: control, shared: false }),
             Op::OnceEnd { control, .. } => {
                 self.release(thread, Held { lock: control, shared: false });
-                self.give_at(thread, control);
+                self.publish_at(thread, control);
             }
-            Op::OncePass(control) | Op::After(control) => self.take_at(thread, control),
-            Op::Before(at) => self.give_at(thread, at),
+            Op::OncePass(control) | Op::After(control) => self.receive_at(thread, control),
+            Op::Before(at) => self.publish_at(thread, at),
             Op::Alloc { block, room, .. } => {
                 let numbers = self.sharing.numbers(block, room).map(|(_, number)| number);
-                self.accesses.renew(numbers, &self.model.kinds);
+                self.accesses.renew(numbers, &self.model.classes);
             }
             Op::Free { block, bytes } => self.free(here, block, bytes),
             Op::UnitBegin(_) => self.threads[thread.0 as usize].mark(),
             Op::UnitEnd(_) => self.threads[thread.0 as usize].unmark(),
-            _ => {}
+            Op::Read(_)
+            | Op::Write(_)
+            | Op::Fence { .. }
+            | Op::Enter { .. }
+            | Op::Leave
+            | Op::Switch { .. }
+            | Op::Begin { .. }
+            | Op::Detach(_)
+            | Op::CondWake { .. }
+            | Op::FutexWoken { .. }
+            | Op::Sleep { .. }
+            | Op::Yield
+            | Op::Block { .. }
+            | Op::Unblock { .. }
+            | Op::Exit { .. }
+            | Op::Fork
+            | Op::Signal { .. }
+            | Op::Fiber(_)
+            | Op::Step => {}
         }
     }
 
-    /// What was read. Call it when the trace has ended.
+    /// The model. Call it after the last event.
     #[must_use]
     pub fn finish(mut self) -> Model {
-        self.take_in_all();
+        self.process_all();
         if let Some((thread, from)) = self.running.take() {
             self.stretch(thread, from, Pc(0));
         }
@@ -221,8 +245,8 @@ impl<'a> Scan<'a> {
             self.model.skeleton.line(ThreadId(index as u32)).n_steps = thread.steps;
         }
         self.model.n_dropped = self.accesses.n_dropped;
-        self.model.cells = self.accesses.finish(&self.model.kinds);
-        self.model.couples = self.nearby.finish();
+        self.model.cells = self.accesses.finish(&self.model.classes);
+        self.model.coupled_pairs = self.nearby.finish();
         self.model
     }
 
@@ -238,7 +262,7 @@ impl<'a> Scan<'a> {
         self.model.skeleton.stretches.push(Stretch { thread, from, to, stopped_at });
     }
 
-    /// The thread, made if it is new.
+    /// The thread, which is added if it is new.
     fn thread(&mut self, thread: ThreadId) -> &mut Thread {
         let index = thread.0 as usize;
         if self.threads.len() <= index {
@@ -247,22 +271,22 @@ impl<'a> Scan<'a> {
         &mut self.threads[index]
     }
 
-    /// Where a thread is with an event that is no plain access.
+    /// Number of steps before the thread's current event, if that is not a plain access.
     fn at(&self, thread: ThreadId) -> u64 {
         self.threads[thread.0 as usize].at()
     }
 
-    fn sync(&mut self, thread: ThreadId, what: What) {
+    fn sync(&mut self, thread: ThreadId, kind: SyncKind) {
         let at = self.at(thread);
-        self.model.skeleton.line(thread).syncs.push(Sync { at, what });
+        self.model.skeleton.line(thread).syncs.push(Sync { at, kind });
     }
 
-    fn witness(&mut self, here: Here, deed: Deed, addr: Addr) -> Witness {
-        let Here { thread, pc, seq } = here;
+    fn witness(&mut self, here: Position, kind: AccessKind, addr: Addr) -> Witness {
+        let Position { thread, pc, seq } = here;
         let (moment, weak) = (self.model.order.now(thread), self.model.weak.now(thread));
         let state = &self.threads[thread.0 as usize];
         let (at, locks) = (state.at(), state.locks());
-        Witness { thread, pc, deed, addr, bytes: 1, at, seq, moment, weak, locks }
+        Witness { thread, pc, kind, addr, bytes: 1, at, seq, moment, weak, locks }
     }
 }
 
@@ -271,7 +295,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::notation::{self, Notation};
 
-    /// What a trace in [`notation`] says.
+    /// The model of a trace in [`notation`].
     pub(crate) fn read(text: &str) -> (Notation, Model) {
         let notation = notation::parse(text);
         let mut sharing = Sharing::default();
@@ -283,12 +307,12 @@ pub(crate) mod tests {
 
     fn labelled(notation: &Notation, model: &Model, label: &str) -> Witness {
         let singles = model.cells.iter().flat_map(|cell| &cell.singles);
-        let all = singles.map(|single| model.kinds.witness(single.addr, &single.first));
+        let all = singles.map(|single| model.classes.witness(single.addr, &single.first));
         let mut all = all.filter(|witness| notation.label(witness.pc) == label);
         all.next().expect("an access to shared memory with this label")
     }
 
-    /// Whether `a` must come before `b`.
+    /// Checks whether `a` must come before `b`.
     #[track_caller]
     fn check(text: &str, ordered: bool) {
         let (notation, model) = read(text);
@@ -297,7 +321,7 @@ pub(crate) mod tests {
         assert!(!model.order.before(b.moment, a.moment));
     }
 
-    /// Whether a lock keeps `a` and `b` apart.
+    /// Checks whether a lock excludes `a` and `b`.
     #[track_caller]
     fn check_locks(text: &str, excluded: bool) {
         let (notation, model) = read(text);
@@ -375,6 +399,26 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn an_annotation_orders_what_several_threads_did_before() {
+        let trace = |a: &str, other: &str| {
+            format!(
+                "
+                T0 spawn T1
+                T0 spawn T2
+                {a}
+                T1 before o
+                {other}
+                T2 before o
+                T0 after o
+                b: T0 read x"
+            )
+        };
+        check(&trace("a: T1 write x", ""), true);
+        check(&trace("", "a: T2 write x"), true);
+        check("T0 spawn T1\n T1 before o\n a: T1 write x\n T0 after o\n b: T0 read x", false);
+    }
+
+    #[test]
     fn a_wake_up_orders() {
         check(
             "
@@ -430,7 +474,7 @@ pub(crate) mod tests {
             )
         };
         check_locks(&trace("T1 update m 1 0"), true);
-        // A claim that is never given back is none.
+        // A claim that is never released is not a lock.
         check_locks(&trace(""), false);
     }
 

@@ -1,36 +1,35 @@
-//! Events on their way: some are collected before they are taken in, so that what they will
-//! look at can be had at hand all at once.
+//! Queued events: several are collected before they are processed, so that the data that they
+//! need can be prefetched together.
 
 use raddle_trace::event::Event;
 use raddle_trace::id::ThreadId;
 
-/// See the module.
+/// Events that wait to be processed.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     pub(super) events: Vec<Queued>,
-    /// Accesses to shared memory: the granule's number, and who.
+    /// Accesses to shared memory: granule number and thread.
     pub(super) shared: Vec<(u32, ThreadId)>,
 }
 
-/// Events that are collected: some forty accesses to shared memory, each with a dozen lines
-/// of the cache.
+/// Queue length: about forty accesses to shared memory, each touching a dozen cache lines.
 pub(super) const LENGTH: usize = 128;
 
-/// An event that waits.
+/// A queued event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queued {
     pub(super) event: Event,
     pub(super) granule: Granule,
 }
 
-/// What a plain access touches.
+/// The granule of a plain access.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Granule {
-    /// One that is not shared.
+    /// A granule that is not shared.
     Own,
-    /// One that is shared, by its number.
+    /// A shared granule, by number.
     Shared(u32),
-    /// More than one, or it is no plain access.
+    /// More than one granule, or not a plain access.
     Several,
 }
 

@@ -2,16 +2,16 @@
 
 use raddle_trace::id::{Addr, Pc};
 
-use crate::accesses::{Past, Unit};
+use crate::accesses::{ThreadPast, Unit};
 use crate::locks::{Held, LockSet, LockSets};
 use crate::recent::Mark;
 use crate::witness::Witness;
 
-/// See the module.
+/// The state of a thread.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     pub(super) steps: u64,
-    /// In the order in which they were taken.
+    /// Locks in the order in which they were acquired.
     held: Vec<Holding>,
     section: u32,
     n_sections: u32,
@@ -20,7 +20,7 @@ pub(super) struct Thread {
     /// invariant: sorted.
     stack: Vec<u32>,
     n_activations: u32,
-    /// The last atomic load: where, of what, its value.
+    /// The last atomic load: code address, location, and value.
     pub(super) load: Option<(Pc, Addr, u64)>,
     pub(super) begun: bool,
 }
@@ -31,15 +31,16 @@ pub(super) struct Holding {
     pub(super) held: Held,
     depth: u32,
     pub(super) taken: Witness,
-    /// This lock and those that were taken before it and are still held.
+    /// This lock and those acquired before it that are still held.
     upto: LockSet,
 }
 
-/// How far up a caller is looked for.
+/// How many callers are compared.
 const DEPTH_MAX: usize = 64;
 
 impl Thread {
-    /// Where it is with an event that is no plain access: its step is counted.
+    /// Number of steps before the current event, if that is not a plain access: its step is
+    /// already counted.
     #[inline]
     pub(super) fn at(&self) -> u64 {
         self.steps.saturating_sub(1)
@@ -55,7 +56,7 @@ impl Thread {
         self.section
     }
 
-    /// The function activation that it is in, and the one that called that.
+    /// The current function activation and its caller's.
     #[inline]
     pub(super) fn activations(&self) -> [u32; 2] {
         match self.stack[..] {
@@ -99,8 +100,8 @@ impl Thread {
         }
     }
 
-    /// Takes a lock, and gives those that it held before; nothing if it had this one.
-    pub(super) fn take(
+    /// Acquires a lock and returns those held before; none if the thread already held it.
+    pub(super) fn acquire(
         &mut self,
         lock: Held,
         taken: Witness,
@@ -116,8 +117,8 @@ impl Thread {
         self.held.split_last().map(|(_, before)| before)
     }
 
-    /// Releases a lock, and says which, as it was held; nothing if it still has it, or never
-    /// had.
+    /// Releases a lock and returns it as it was held; none if the thread still holds it or never
+    /// did.
     pub(super) fn release(&mut self, lock: Held, locks: &mut LockSets) -> Option<Held> {
         let exact = self.held.iter().position(|holding| holding.held == lock);
         let index = exact
@@ -142,7 +143,7 @@ impl Thread {
     }
 }
 
-impl Past for Thread {
+impl ThreadPast for Thread {
     #[inline]
     fn unit(&self, before: &Mark) -> Unit {
         let [own, caller] = before.activations;
@@ -157,8 +158,8 @@ impl Past for Thread {
         }
     }
 
-    /// A lock that was taken before and is still held was held all the time, or it would
-    /// have been taken anew.
+    /// A lock that was acquired before and is still held was held throughout, or it would have
+    /// been acquired again.
     #[inline]
     fn kept(&self, before: &Mark) -> LockSet {
         let kept = self.held.iter().rev().find(|held| held.taken.seq <= before.occurrence.seq);

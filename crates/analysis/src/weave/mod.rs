@@ -1,26 +1,25 @@
-//! Schedules that make events happen in a wanted order.
+//! Schedules that make events happen in a given order.
 //!
-//! After PENELOPE's three regions and PECAN's moving of outermost locks, in one form: threads
-//! run as they were seen to, except those that must not get ahead, until the first event of
-//! the order has happened; then each further event is *pulled*: its thread runs up to it,
-//! and whatever it must wait for on the way (a lock's release, a wake-up, a thread's end) is
-//! pulled first. Whoever would have to pass its own event of the order to make that
-//! possible makes the attempt fail, and another [`Hold`] is tried.
+//! PENELOPE's three regions and PECAN's moving of outermost locks, combined: threads run as
+//! recorded, except those that must not get ahead, until the first event of the order has
+//! happened. Then each further event is *pulled*: its thread runs up to it, and whatever it has
+//! to wait for on the way (the release of a lock, a wake-up, the end of a thread) is pulled
+//! first. If that would make a thread pass its own event of the order, the attempt fails and
+//! another [`Hold`] is tried.
 //!
-//! Where a thread waits for its event decides which lock regions can change places: at its
-//! last place without a lock, so that others can use those locks meanwhile (the lock moves
-//! with the event that it protects); or right before the event.
+//! Where a thread waits for its event decides which critical sections can swap: at its last
+//! position without a lock, so that others can use those locks meanwhile (the lock moves with the
+//! event that it protects); or right before the event.
 //!
-//! What that misses are orders in which threads have to wait elsewhere: a thread that
-//! creates another one under a lock, or two that exchange several critical sections on
-//! their way. [`Hold::Anywhere`] searches for those: all orders of what threads do between
-//! two places where they synchronize, whoever is in the way first, up to [`STATES_MAX`]
-//! states from where threads were before the events and as many from the beginning. So
-//! what it finds in a small trace is all there is (a test holds it against all orders), and
-//! in a large one what is near.
+//! This misses orders in which threads have to wait elsewhere: a thread that creates another one
+//! under a lock, or two that exchange several critical sections on their way. [`Hold::Anywhere`]
+//! searches for those. It tries all orders of what threads do between two synchronization
+//! operations, blocking threads first, up to [`STATES_MAX`] states from the positions before the
+//! events and as many from the start. In a small trace this is complete (a test compares it with
+//! all orders); in a large one it finds what is near.
 //!
-//! Values are not considered: a thread may take another way under a new order. The run
-//! that follows the schedule notices.
+//! Values are not considered: a thread may take another path under a new order. The run that
+//! follows the schedule detects that.
 
 mod starts;
 
@@ -29,32 +28,32 @@ use raddle_trace::run::Run;
 use raddle_trace::schedule::{Schedule, Step};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-pub(crate) use self::starts::Starts;
 use crate::model::Model;
-use crate::skeleton::{Stretch, What};
+use crate::skeleton::{Stretch, SyncKind};
+use crate::starts::Starts;
 use crate::witness::Witness;
 
 /// Where threads wait for their event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// At the last place without a lock.
+    /// At the last position without a lock.
     LockFree,
     /// Right before the event.
     Event,
-    /// The first event's thread too stops at its last place without a lock, until the
-    /// others have come to theirs.
+    /// Like `LockFree`, but the first event's thread also stops at its last position without a
+    /// lock until the others have reached theirs.
     AllLockFree,
-    /// The same, until the second event's thread is right before its event.
+    /// Like `AllLockFree`, until the second event's thread is right before its event.
     SecondFirst,
-    /// Wherever a search finds that they have to. Dear, so best tried when nothing else is left.
+    /// Wherever a search finds a solution. Expensive, so tried last.
     Anywhere,
 }
 
-/// Places of all threads that a search looks at.
+/// Maximum number of states that a search visits.
 pub const STATES_MAX: usize = 4096;
 
 impl Hold {
-    /// In the order in which they are tried.
+    /// All of them, in the order in which they are tried.
     pub const ALL: [Self; 5] =
         [Self::LockFree, Self::AllLockFree, Self::Event, Self::SecondFirst, Self::Anywhere];
 }
@@ -62,13 +61,13 @@ impl Hold {
 /// Why there is no such schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// Who could not go on.
+    /// The thread that could not continue.
     pub thread: ThreadId,
-    /// Where.
+    /// Its position, in steps.
     pub at: u64,
 }
 
-/// Stretches in the form that the runtime follows.
+/// Converts stretches to a schedule that the runtime follows.
 #[must_use]
 pub fn schedule(model: &Model, stretches: &[Stretch], run: &Run) -> Schedule {
     let choices = model.skeleton.choices.iter().map(|&choose| Step::Choose { choose });
@@ -83,97 +82,98 @@ pub fn schedule(model: &Model, stretches: &[Stretch], run: &Run) -> Schedule {
     Schedule { steps: choices.chain(runs).collect() }
 }
 
-/// The stretches that make these events happen in this order, up to and with the last one.
+/// The stretches that make these events happen in this order, through the last one.
 pub fn weave(model: &Model, order: &[Witness], hold: Hold) -> Result<Vec<Stretch>, Stuck> {
-    let mut loom = Loom::new(model);
+    let mut weaving = Weaving::new(model);
     let Some((first, rest)) = order.split_first() else { return Ok(Vec::new()) };
     let lock_free = |event: &Witness| {
         model.skeleton.lines[event.thread.0 as usize]
             .lock_free_before(event.at, |lock| !model.words.is_other(lock))
     };
-    // Nobody gets ahead of its next event.
+    // No thread gets ahead of its next event.
     for event in rest.iter().rev() {
-        loom.caps[event.thread.0 as usize] = match hold {
+        weaving.caps[event.thread.0 as usize] = match hold {
             Hold::LockFree | Hold::AllLockFree | Hold::Anywhere => lock_free(event),
             Hold::Event | Hold::SecondFirst => event.at,
         };
     }
     match hold {
         Hold::LockFree | Hold::Event => {
-            loom.caps[first.thread.0 as usize] = first.at;
-            loom.walk(first.thread, first.at);
+            weaving.caps[first.thread.0 as usize] = first.at;
+            weaving.walk(first.thread, first.at);
         }
         Hold::AllLockFree | Hold::SecondFirst => {
             let at = lock_free(first);
-            loom.caps[first.thread.0 as usize] = at;
-            loom.walk(first.thread, at);
+            weaving.caps[first.thread.0 as usize] = at;
+            weaving.walk(first.thread, at);
             if let Some(second) = rest.iter().find(|event| event.thread != first.thread) {
-                loom.pull(second.thread, loom.caps[second.thread.0 as usize])?;
+                weaving.pull(second.thread, weaving.caps[second.thread.0 as usize])?;
             }
         }
         Hold::Anywhere => {
             let at = lock_free(first);
-            loom.caps[first.thread.0 as usize] = at;
-            loom.walk(first.thread, at);
-            loom.caps.fill(u64::MAX);
-            return search(loom, order).or_else(|_| search(Loom::new(model), order));
+            weaving.caps[first.thread.0 as usize] = at;
+            weaving.walk(first.thread, at);
+            weaving.caps.fill(u64::MAX);
+            return search(weaving, order).or_else(|_| search(Weaving::new(model), order));
         }
     }
     for (at, event) in order.iter().enumerate() {
-        for thread in 0..loom.caps.len() {
+        for thread in 0..weaving.caps.len() {
             let next = order[at..].iter().find(|next| next.thread.0 as usize == thread);
-            loom.caps[thread] = next.map_or(u64::MAX, |next| next.at);
+            weaving.caps[thread] = next.map_or(u64::MAX, |next| next.at);
         }
-        loom.caps[event.thread.0 as usize] = event.at + 1;
-        loom.pull(event.thread, event.at)?;
-        loom.mark(event);
-        loom.pull(event.thread, event.at + 1)?;
+        weaving.caps[event.thread.0 as usize] = event.at + 1;
+        weaving.pull(event.thread, event.at)?;
+        weaving.mark(event);
+        weaving.pull(event.thread, event.at + 1)?;
     }
-    Ok(loom.stretches)
+    Ok(weaving.stretches)
 }
 
-/// Searches on from where threads are, depth first.
-fn search(from: Loom<'_>, order: &[Witness]) -> Result<Vec<Stretch>, Stuck> {
+/// Depth-first search from the threads' current positions.
+fn search(from: Weaving<'_>, order: &[Witness]) -> Result<Vec<Stretch>, Stuck> {
     let mut seen = FxHashSet::default();
     let mut moves = Vec::new();
     let mut open = vec![from];
     let mut stuck = Stuck { thread: order[0].thread, at: 0 };
-    while let Some(mut loom) = open.pop() {
-        let Some(next) = order.iter().find(|event| !loom.has(event)) else {
-            return Ok(loom.stretches);
+    while let Some(mut weaving) = open.pop() {
+        let Some(next) = order.iter().find(|event| !weaving.has_happened(event)) else {
+            return Ok(weaving.stretches);
         };
-        if !seen.insert(loom.done.clone()) {
+        if !seen.insert(weaving.done.clone()) {
             continue;
         }
-        stuck = Stuck { thread: next.thread, at: loom.done[next.thread.0 as usize] };
+        stuck = Stuck { thread: next.thread, at: weaving.done[next.thread.0 as usize] };
         if seen.len() > STATES_MAX {
             break;
         }
-        for thread in 0..loom.done.len() {
-            let own =
-                order.iter().find(|event| event.thread.0 as usize == thread && !loom.has(event));
-            loom.caps[thread] = match own {
+        for thread in 0..weaving.done.len() {
+            let own = order
+                .iter()
+                .find(|event| event.thread.0 as usize == thread && !weaving.has_happened(event));
+            weaving.caps[thread] = match own {
                 Some(own) if own == next => own.at + 1,
                 Some(own) => own.at,
                 None => u64::MAX,
             };
         }
-        // Whoever is in the way of the next event, then everybody else: last in, first out.
+        // Threads that block the next event first, then all others; pushed in reverse.
         moves.clear();
         let mut thread = next.thread;
         while !moves.contains(&thread) {
             moves.push(thread);
-            match loom.in_the_way(thread) {
+            match weaving.in_the_way(thread) {
                 Some(other) => thread = other,
                 None => break,
             }
         }
         moves.reverse();
-        let all = (0..loom.done.len() as u32).map(ThreadId);
+        let all = (0..weaving.done.len() as u32).map(ThreadId);
         let others = all.filter(|other| !moves.contains(other)).collect::<Vec<_>>();
         for &thread in others.iter().rev().chain(moves.iter().rev()) {
-            let before = loom.done[thread.0 as usize];
-            let mut moved = loom.clone();
+            let before = weaving.done[thread.0 as usize];
+            let mut moved = weaving.clone();
             moved.go_on(thread, next);
             if moved.done[thread.0 as usize] > before {
                 open.push(moved);
@@ -183,29 +183,29 @@ fn search(from: Loom<'_>, order: &[Witness]) -> Result<Vec<Stretch>, Stuck> {
     Err(stuck)
 }
 
-/// Threads, while they are woven.
+/// The state of all threads while a schedule is made.
 #[derive(Clone)]
-struct Loom<'a> {
+struct Weaving<'a> {
     model: &'a Model,
     /// Steps performed, by thread.
     done: Vec<u64>,
-    /// Synchronization performed, by thread.
+    /// Number of synchronization operations performed, by thread.
     n_syncs: Vec<usize>,
-    /// Nobody performs more steps than this, by thread.
+    /// Maximum number of steps, by thread.
     caps: Vec<u64>,
-    /// Who is being pulled, by thread.
+    /// Whether the thread is being pulled, by thread.
     pulled: Vec<bool>,
     owners: FxHashMap<Addr, Vec<(ThreadId, bool)>>,
     stretches: Vec<Stretch>,
 }
 
-/// Why a thread cannot go on.
+/// Why a thread cannot continue.
 enum Obstacle {
     Lock { lock: Addr, holder: ThreadId },
-    Behind { thread: ThreadId, steps: u64, soft: bool },
+    After { thread: ThreadId, steps: u64, soft: bool },
 }
 
-impl<'a> Loom<'a> {
+impl<'a> Weaving<'a> {
     fn new(model: &'a Model) -> Self {
         let n = model.skeleton.lines.len();
         Self {
@@ -219,8 +219,8 @@ impl<'a> Loom<'a> {
         }
     }
 
-    /// Runs threads as they were seen to, without those that cannot, until `thread` has
-    /// performed so many steps or all is over.
+    /// Runs threads as recorded, skipping those that are blocked, until `thread` has performed
+    /// `steps` steps or the run is over.
     fn walk(&mut self, thread: ThreadId, steps: u64) {
         let model = self.model;
         let from = model.starts.get_or_init(|| Starts::new(model)).advance(self, thread, steps);
@@ -232,15 +232,15 @@ impl<'a> Loom<'a> {
         }
     }
 
-    /// Runs a thread as it was seen to, or as far as it can, and `thread` no further than so
-    /// many steps.
+    /// Runs a stretch as recorded, or as far as possible; `thread` does not go beyond `steps`
+    /// steps.
     fn follow(&mut self, stretch: &Stretch, thread: ThreadId, steps: u64) {
         if self.done[stretch.thread.0 as usize] != stretch.from {
             return;
         }
         let to = stretch.to.min(self.caps[stretch.thread.0 as usize]);
         let to = if stretch.thread == thread { to.min(steps) } else { to };
-        // Whoever cannot go on stays behind.
+        // A blocked thread stays where it is.
         let _ = self.run(stretch.thread, to);
         if self.done[stretch.thread.0 as usize] == stretch.to
             && let Some(last) = self.stretches.last_mut()
@@ -250,23 +250,23 @@ impl<'a> Loom<'a> {
         }
     }
 
-    /// Whether it has happened.
-    fn has(&self, event: &Witness) -> bool {
+    /// Whether the event has happened.
+    fn has_happened(&self, event: &Witness) -> bool {
         self.done[event.thread.0 as usize] > event.at
     }
 
-    /// Who keeps a thread from going on.
+    /// The thread that blocks this one.
     fn in_the_way(&self, thread: ThreadId) -> Option<ThreadId> {
         let index = thread.0 as usize;
         let sync = self.model.skeleton.lines[index].syncs.get(self.n_syncs[index])?;
-        match self.obstacle(thread, sync.what)? {
+        match self.obstacle(thread, sync.kind)? {
             Obstacle::Lock { holder, .. } => Some(holder),
-            Obstacle::Behind { thread: other, .. } => Some(other),
+            Obstacle::After { thread: other, .. } => Some(other),
         }
     }
 
-    /// Runs a thread over the next place where it synchronizes and up to where it does again, or
-    /// to its cap. What it could go on without it does not wait for.
+    /// Runs a thread past its next synchronization operation and up to the one after it, or to
+    /// its cap. Ignores soft dependencies.
     fn go_on(&mut self, thread: ThreadId, next: &Witness) {
         let index = thread.0 as usize;
         let model = self.model;
@@ -277,11 +277,11 @@ impl<'a> Loom<'a> {
             && sync.at <= from
             && sync.at < cap
         {
-            match self.obstacle(thread, sync.what) {
-                None | Some(Obstacle::Behind { soft: true, .. }) => {}
+            match self.obstacle(thread, sync.kind) {
+                None | Some(Obstacle::After { soft: true, .. }) => {}
                 Some(_) => return,
             }
-            self.perform(thread, sync.what);
+            self.perform(thread, sync.kind);
             self.n_syncs[index] += 1;
         }
         let sync = line.syncs.get(self.n_syncs[index]);
@@ -293,7 +293,8 @@ impl<'a> Loom<'a> {
         self.advance(thread, to);
     }
 
-    /// Runs a thread until it has performed so many steps, and whoever it has to wait for.
+    /// Runs a thread until it has performed `steps` steps, after pulling the threads that it has
+    /// to wait for.
     fn pull(&mut self, thread: ThreadId, steps: u64) -> Result<(), Stuck> {
         let index = thread.0 as usize;
         let stuck = |at: u64| Stuck { thread, at };
@@ -316,18 +317,27 @@ impl<'a> Loom<'a> {
                 Obstacle::Lock { lock, holder } => {
                     let line = &self.model.skeleton.lines[holder.0 as usize];
                     let release = line.syncs[self.n_syncs[holder.0 as usize]..].iter().find(
-                        |sync| matches!(sync.what, What::Release { lock: other, .. } if other == lock),
+                        |sync| matches!(sync.kind, SyncKind::Release { lock: other, .. } if other == lock),
                     );
                     let release = release.ok_or(stuck)?;
+                    let n_before = self.n_syncs[holder.0 as usize];
                     self.pull_within(holder, release.at + 1)?;
+                    // The release may be after the holder's last step if the trace counts no
+                    // steps, as an imported one.
+                    if self.n_syncs[holder.0 as usize] == n_before {
+                        return Err(stuck);
+                    }
                 }
-                Obstacle::Behind { thread: other, steps, soft } => {
+                Obstacle::After { thread: other, steps, soft } => {
                     let pulled = self.pull_within(other, steps);
                     if soft {
-                        // It goes on without, and perhaps on another way.
+                        // It continues without waiting, possibly on another path.
                         self.n_syncs[index] += 1;
                     } else {
                         pulled?;
+                        if self.done[other.0 as usize] < steps {
+                            return Err(stuck);
+                        }
                     }
                 }
             }
@@ -341,7 +351,7 @@ impl<'a> Loom<'a> {
         self.pull(thread, steps)
     }
 
-    /// Runs a thread until it has performed so many steps, or as far as it can.
+    /// Runs a thread until it has performed `steps` steps, or as far as possible.
     fn run(&mut self, thread: ThreadId, steps: u64) -> Result<(), Obstacle> {
         let index = thread.0 as usize;
         let model = self.model;
@@ -352,48 +362,48 @@ impl<'a> Loom<'a> {
                 break;
             }
             self.advance(thread, sync.at);
-            if let Some(obstacle) = self.obstacle(thread, sync.what) {
+            if let Some(obstacle) = self.obstacle(thread, sync.kind) {
                 return Err(obstacle);
             }
-            self.perform(thread, sync.what);
+            self.perform(thread, sync.kind);
             self.n_syncs[index] += 1;
         }
         self.advance(thread, steps);
         Ok(())
     }
 
-    fn obstacle(&self, thread: ThreadId, what: What) -> Option<Obstacle> {
-        match what {
-            What::Acquire { lock, shared } if !self.model.words.is_other(lock) => {
+    fn obstacle(&self, thread: ThreadId, kind: SyncKind) -> Option<Obstacle> {
+        match kind {
+            SyncKind::Acquire { lock, shared } if !self.model.words.is_other(lock) => {
                 let holders = self.owners.get(&lock)?;
                 let holder = holders
                     .iter()
                     .find(|(holder, other)| *holder != thread && !(shared && *other))?;
                 Some(Obstacle::Lock { lock, holder: holder.0 })
             }
-            What::After { thread: other, steps, soft } => (self.done[other.0 as usize] < steps)
-                .then_some(Obstacle::Behind { thread: other, steps, soft }),
-            What::Acquire { .. } | What::Release { .. } => None,
+            SyncKind::After { thread: other, steps, soft } => (self.done[other.0 as usize] < steps)
+                .then_some(Obstacle::After { thread: other, steps, soft }),
+            SyncKind::Acquire { .. } | SyncKind::Release { .. } => None,
         }
     }
 
-    fn perform(&mut self, thread: ThreadId, what: What) {
-        match what {
-            What::Acquire { lock, shared } => {
+    fn perform(&mut self, thread: ThreadId, kind: SyncKind) {
+        match kind {
+            SyncKind::Acquire { lock, shared } => {
                 self.owners.entry(lock).or_default().push((thread, shared));
             }
-            What::Release { lock, .. } => {
+            SyncKind::Release { lock, .. } => {
                 let holders = self.owners.entry(lock).or_default();
                 if let Some(at) = holders.iter().position(|(holder, _)| *holder == thread) {
                     holders.remove(at);
                 }
             }
-            What::After { .. } => {}
+            SyncKind::After { .. } => {}
         }
     }
 
-    /// The thread is right before this event: the schedule says so, so that whoever follows
-    /// it can see whether it is.
+    /// Marks that the thread is right before this event, so that the runtime can check it when
+    /// following the schedule.
     fn mark(&mut self, event: &Witness) {
         if self.done[event.thread.0 as usize] == event.at
             && let Some(last) = self.stretches.last_mut()
@@ -418,15 +428,20 @@ impl<'a> Loom<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::scan::tests::read;
+    use raddle_trace::event::Op;
 
-    /// The schedule for the labelled events of `order`, as thread and steps; `None` if
-    /// there is none.
+    use super::*;
+    use crate::notation;
+    use crate::scan::Scan;
+    use crate::scan::tests::read;
+    use crate::sharing::Sharing;
+
+    /// The schedule for the labeled events of `order`, as thread and steps; `None` if there is
+    /// none.
     fn schedule(text: &str, order: &str, hold: Hold) -> Option<String> {
         let (notation, model) = read(text);
         let singles = model.cells.iter().flat_map(|cell| &cell.singles);
-        let singles = singles.map(|single| model.kinds.witness(single.addr, &single.first));
+        let singles = singles.map(|single| model.classes.witness(single.addr, &single.first));
         let outers = model.nestings.iter().map(|nesting| nesting.outer);
         let all: Vec<_> = singles.chain(outers).collect();
         let find = |label| all.iter().find(|event| notation.label(event.pc) == label);
@@ -449,7 +464,7 @@ mod tests {
         assert_eq!(schedule(text, order, hold).as_deref(), expected);
     }
 
-    /// PENELOPE, section 4.2: up to where no lock is held, then T1 alone, then T0 goes on.
+    /// PENELOPE, section 4.2: up to where no lock is held, then T1 alone, then T0 continues.
     const THREE_REGIONS: &str = "
         T0 spawn T1
         T0 write y
@@ -469,7 +484,7 @@ mod tests {
         check(THREE_REGIONS, "a c b", Hold::LockFree, Some("T0*4 T1*1 T0*1 T1*3 T0*2"));
     }
 
-    /// PECAN, figure 5: what looks like a race is kept apart by the lock around it.
+    /// PECAN, figure 5: the surrounding lock rules out what looks like a race.
     const FIGURE_5: &str = "
         T0 spawn T1
         T0 acquire l
@@ -486,7 +501,7 @@ mod tests {
     #[test]
     fn the_outermost_lock_moves_with_the_event() {
         check(FIGURE_5, "b a", Hold::LockFree, Some("T0*1 T1*5 T0*4"));
-        // Right before its event T0 would hold what T1 needs.
+        // Right before its event, T0 would hold the lock that T1 needs.
         check(FIGURE_5, "b a", Hold::Event, None);
     }
 
@@ -534,5 +549,51 @@ mod tests {
             T1 release m
             T1 release n";
         check(text, "a b", Hold::LockFree, Some("T0*2 T1*1"));
+    }
+
+    /// As in an imported trace: an event other than an access has the position of the access
+    /// before it, and a release may be at the end of its thread.
+    #[test]
+    fn a_trace_that_counts_no_steps_is_woven_or_refused() {
+        let text = "
+            T0 spawn T1
+            T0 spawn T2
+            T1 acquire m
+            T1 read x
+            T1 release m
+            T2 acquire m
+            T2 write x
+            T2 read y
+            T2 release m
+            T1 acquire m
+            T1 write x
+            T1 acquire n
+            T1 write y
+            T1 release n
+            T1 release m
+            T2 acquire n
+            T2 acquire m
+            T2 release m
+            T2 release n
+            T0 join T1
+            T0 join T2";
+        let events = notation::parse(text).events;
+        let events = || events.iter().filter(|event| event.op != Op::Step);
+        let mut sharing = Sharing::default();
+        events().for_each(|event| sharing.push(event));
+        let mut scan = Scan::new(&sharing);
+        events().for_each(|event| scan.push(event));
+        let model = scan.finish();
+        let singles = model.cells.iter().flat_map(|cell| &cell.singles);
+        let all: Vec<_> =
+            singles.map(|single| model.classes.witness(single.addr, &single.first)).collect();
+        assert_eq!(all.len(), 5);
+        // It only has to terminate.
+        let pairs: Vec<_> = all.iter().flat_map(|&a| all.iter().map(move |&b| [a, b])).collect();
+        for ([a, b], &c) in pairs.iter().flat_map(|&pair| all.iter().map(move |c| (pair, c))) {
+            for hold in Hold::ALL {
+                let _ = weave(&model, &[a, b, c], hold);
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Threads that wait for each other in a circle: a deadlock needs no suppression, since who waits
 //! for whom is known when it happens.
 
-use raddle_analysis::witness::Deed;
+use raddle_analysis::witness::AccessKind;
 use raddle_trace::control::State;
 use raddle_trace::id::{Pc, ThreadId};
 
@@ -12,23 +12,23 @@ use crate::origin::Location;
 /// Threads that wait for each other in a circle: where each got what the next one waits for, and
 /// where it waits itself.
 pub(super) fn circle(ran: &Ran) -> Option<Vec<AccessAt>> {
-    let outcome = &ran.execution.as_ref()?.outcome;
-    let circle = outcome.circle();
+    let outcome = &ran.trial.execution.outcome;
+    let circle = outcome.cycle();
     let mut accesses = Vec::new();
     for waiting in &circle {
         let location = Some(Location { address: waiting.object.0, n_bytes: 1 });
-        let at = |thread: ThreadId, pc: Pc, deed: Deed| AccessAt {
+        let at = |thread: ThreadId, pc: Pc, kind: AccessKind| AccessAt {
             thread,
-            deed,
+            kind,
             pcs: vec![pc],
             location: location.filter(|_| waiting.state != State::Join),
             value: None,
         };
         let held = waiting.holder.filter(|(_, pc)| *pc != Pc(0) && waiting.state != State::Join);
         if let Some((holder, pc)) = held {
-            accesses.push(at(holder, pc, Deed::Acquire));
+            accesses.push(at(holder, pc, AccessKind::Acquire));
         }
-        accesses.push(at(waiting.thread, waiting.pc, Deed::Wait));
+        accesses.push(at(waiting.thread, waiting.pc, AccessKind::Wait));
     }
     (!circle.is_empty()).then_some(accesses)
 }

@@ -6,14 +6,14 @@
 //! only writes a part of what was used: those are where it went wrong.
 
 use super::Session;
-use super::definition::{Definition, How};
+use super::definition::{DefinedBy, Definition};
 use super::isolation::{Cause, IsolateError, Link};
 use super::run::Ran;
 use crate::check::CauseKind;
 use crate::failure::Use;
 use crate::follow::{Job, Point, Suppressed};
+use crate::location_history::{self, Access, LocationHistory};
 use crate::origin::Origin;
-use crate::story::{self, Access, Story};
 
 /// Values that are followed back behind the last suppression.
 const DEPTH_MAX: usize = 16;
@@ -81,22 +81,22 @@ impl Session<'_> {
         used: &Use,
         points: &[Point],
     ) -> Result<Option<(Definition, Ran, Vec<Suppressed>)>, IsolateError> {
-        let story = match &failing.trace {
-            Some(trace) => story::story(trace, used.location)?,
-            None => Story::default(),
+        let history = match &failing.trace {
+            Some(trace) => location_history::of(trace, used.location)?,
+            None => LocationHistory::default(),
         };
-        let last = story.accesses.iter().rposition(Access::writes);
-        let how = match last {
-            Some(target) => How::Traced { story, target },
+        let last = history.accesses.iter().rposition(Access::writes);
+        let by = match last {
+            Some(target) => DefinedBy::Traced { history, target },
             None => {
                 let watched = self.watched(std::slice::from_ref(used), points)?.pop();
                 match watched {
-                    Some((_, hits, _)) if !hits.is_empty() => How::Watched { hits },
+                    Some((_, hits, _)) if !hits.is_empty() => DefinedBy::Watched { hits },
                     _ => return Ok(None),
                 }
             }
         };
-        let definition = Definition { used: *used, how };
+        let definition = Definition { used: *used, by };
         let Some(point) = definition.point() else { return Ok(None) };
         let points = [points, &[point]].concat();
         let last = points.len() - 1;

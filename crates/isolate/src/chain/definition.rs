@@ -7,7 +7,7 @@
 //!
 //! Limits: two locations are watched at a time, and of each its first two words.
 
-use raddle_analysis::witness::Deed;
+use raddle_analysis::witness::AccessKind;
 use raddle_trace::id::{Pc, ThreadId};
 
 use super::Session;
@@ -16,18 +16,18 @@ use super::isolation::{AccessAt, IsolateError, pcs};
 use super::run::Ran;
 use crate::failure::Use;
 use crate::follow::{Hit, Job, Pick, Point, Suppressed};
+use crate::location_history::{self, Access, LocationHistory};
 use crate::origin::Location;
-use crate::story::{self, Access, Story};
 
 /// The last definition of a location that a failure used.
 pub(super) struct Definition {
     pub(super) used: Use,
-    pub(super) how: How,
+    pub(super) by: DefinedBy,
 }
 
-pub(super) enum How {
+pub(super) enum DefinedBy {
     /// The trace tells it, and all other accesses.
-    Traced { story: Story, target: usize },
+    Traced { history: LocationHistory, target: usize },
     /// Debug registers told it: the last write to each byte, with its number.
     Watched { hits: Vec<(u64, Hit)> },
     /// What it holds was left there before it came to be.
@@ -40,19 +40,19 @@ impl Definition {
     /// How to suppress it.
     pub(super) fn point(&self) -> Option<Point> {
         let location = self.used.location;
-        let pick = match &self.how {
-            How::Traced { story, target } => {
-                let Access { thread, pc, nth, .. } = &story.accesses[*target];
+        let pick = match &self.by {
+            DefinedBy::Traced { history, target } => {
+                let Access { thread, pc, nth, .. } = &history.accesses[*target];
                 match self.is_memory() {
                     true => Pick::Event { thread: thread.0, pc: pc.0, nth: *nth },
                     // A synchronization object's word is not what the program writes.
                     false => Pick::Numbers(Vec::new()),
                 }
             }
-            How::Watched { hits } => {
+            DefinedBy::Watched { hits } => {
                 Pick::Numbers(hits.iter().map(|(number, _)| *number).collect())
             }
-            How::Stale | How::Untouched { .. } => return None,
+            DefinedBy::Stale | DefinedBy::Untouched { .. } => return None,
         };
         Some(Point { location, pick })
     }
@@ -63,31 +63,33 @@ impl Definition {
         let location = Some(self.used.location);
         let value = |hit: &Hit| hit.values(self.used.location)[1];
         let around = || met.into_iter().flat_map(|met| met.callers.iter().map(|pc| Pc(*pc)));
-        match &self.how {
-            How::Traced { story, target } => {
-                let Access { thread, deed, pc, .. } = story.accesses[*target];
+        match &self.by {
+            DefinedBy::Traced { history, target } => {
+                let Access { thread, kind, pc, .. } = history.accesses[*target];
                 let pcs = std::iter::once(pc).chain(around()).collect();
-                AccessAt { thread, deed, pcs, location, value: met.map(|met| value(&met.hit)) }
+                AccessAt { thread, kind, pcs, location, value: met.map(|met| value(&met.hit)) }
             }
-            How::Watched { hits } => {
+            DefinedBy::Watched { hits } => {
                 let (_, hit) = hits.last().expect("never empty");
                 let mut pcs = pcs(hit.pc, &hit.callers);
                 if hit.callers.is_empty() {
                     pcs.extend(around());
                 }
                 let value = Some(value(hit));
-                AccessAt { thread: hit.thread, deed: Deed::Write, pcs, location, value }
+                AccessAt { thread: hit.thread, kind: AccessKind::Write, pcs, location, value }
             }
-            How::Stale | How::Untouched { .. } => unreachable!("it cannot be suppressed"),
+            DefinedBy::Stale | DefinedBy::Untouched { .. } => {
+                unreachable!("it cannot be suppressed")
+            }
         }
     }
 
     /// Whether it is a write to memory, not an operation on a synchronization object.
     pub(super) fn is_memory(&self) -> bool {
-        match &self.how {
-            How::Traced { story, target } => {
-                let deed = story.accesses[*target].deed;
-                matches!(deed, Deed::Write | Deed::AtomicWrite | Deed::Free)
+        match &self.by {
+            DefinedBy::Traced { history, target } => {
+                let kind = history.accesses[*target].kind;
+                matches!(kind, AccessKind::Write | AccessKind::AtomicWrite | AccessKind::Free)
             }
             _ => true,
         }
@@ -96,35 +98,35 @@ impl Definition {
     /// Whether what was written is only a part of what was used: then it was not meant to
     /// define it.
     pub(super) fn is_partial(&self) -> bool {
-        match &self.how {
-            How::Watched { hits } => {
+        match &self.by {
+            DefinedBy::Watched { hits } => {
                 hits.iter().all(|(_, hit)| hit.location.n_bytes < self.used.location.n_bytes)
             }
-            How::Traced { story, target } => {
-                let access = &story.accesses[*target];
+            DefinedBy::Traced { history, target } => {
+                let access = &history.accesses[*target];
                 access.location.n_bytes != self.used.location.n_bytes
             }
-            How::Stale | How::Untouched { .. } => true,
+            DefinedBy::Stale | DefinedBy::Untouched { .. } => true,
         }
     }
 
     /// For memory that was used before it was defined: the use, or where it was allocated.
     pub(super) fn undefined(&self, failed: &Failed) -> Option<AccessAt> {
         let location = Some(self.used.location);
-        match &self.how {
-            How::Untouched { allocated: Some((thread, pc)) } => Some(AccessAt {
+        match &self.by {
+            DefinedBy::Untouched { allocated: Some((thread, pc)) } => Some(AccessAt {
                 thread: *thread,
-                deed: Deed::Init,
+                kind: AccessKind::Init,
                 pcs: vec![*pc],
                 location,
                 value: self.used.value,
             }),
-            How::Stale => {
+            DefinedBy::Stale => {
                 let mut pcs = vec![Pc(self.used.pc + 1)];
                 pcs.extend(failed.at.pcs.iter().copied());
                 Some(AccessAt {
                     thread: failed.at.thread,
-                    deed: Deed::Read,
+                    kind: AccessKind::Read,
                     pcs,
                     location,
                     value: self.used.value,
@@ -150,40 +152,44 @@ impl Session<'_> {
         let mut definitions = Vec::new();
         let mut unseen: Vec<Use> = Vec::new();
         for used in &failed.uses {
-            let story = match &failing.trace {
-                Some(trace) => story::story(trace, used.location)?,
-                None => Story::default(),
+            let history = match &failing.trace {
+                Some(trace) => location_history::of(trace, used.location)?,
+                None => LocationHistory::default(),
             };
-            match story.definition(used, failed) {
+            match history.definition(used, failed) {
                 Some(target) => {
-                    let how = How::Traced { story, target };
-                    definitions.push(Definition { used: *used, how });
+                    let by = DefinedBy::Traced { history, target };
+                    definitions.push(Definition { used: *used, by });
                 }
                 None => {
                     // What came from the heap and was never written is known to be so.
-                    if story.allocated.is_none() {
+                    if history.allocated.is_none() {
                         unseen.push(*used);
                     }
-                    let how = How::Untouched { allocated: story.allocated };
-                    definitions.push(Definition { used: *used, how });
+                    let by = DefinedBy::Untouched { allocated: history.allocated };
+                    definitions.push(Definition { used: *used, by });
                 }
             }
         }
         // What no trace knows of is watched, as far as debug registers go.
-        let already = definitions.iter().any(|d| matches!(d.how, How::Traced { .. }));
+        let already = definitions.iter().any(|d| matches!(d.by, DefinedBy::Traced { .. }));
         unseen.retain(|used| !already || failing.trace.is_none() || used.activation.is_some());
         for batch in unseen.chunks(2) {
             for (used, hits, stale) in self.watched(batch, points)? {
                 if let Some(definition) = definitions.iter_mut().find(|d| d.used == used)
                     && !hits.is_empty()
                 {
-                    definition.how = if stale { How::Stale } else { How::Watched { hits } };
+                    definition.by =
+                        if stale { DefinedBy::Stale } else { DefinedBy::Watched { hits } };
                 }
             }
         }
         // What was never defined cannot be suppressed.
         definitions.sort_by_key(|definition| {
-            !matches!(definition.how, How::Traced { .. } | How::Watched { .. } | How::Stale)
+            !matches!(
+                definition.by,
+                DefinedBy::Traced { .. } | DefinedBy::Watched { .. } | DefinedBy::Stale
+            )
         });
         Ok(definitions)
     }
@@ -244,7 +250,7 @@ impl Session<'_> {
     }
 }
 
-impl Story {
+impl LocationHistory {
     /// The definition that a failing thread saw: the last write before its last read.
     fn definition(&self, used: &Use, failed: &Failed) -> Option<usize> {
         let reader = failed.at.thread;
@@ -254,8 +260,9 @@ impl Story {
                 && (used.pc == 0 || used.pc.wrapping_sub(access.pc.0) < 64)
         };
         // Who fails in an orderly way frees what it has, behind its failure.
-        let is_alive = |access: &Access| access.thread == reader && access.deed != Deed::Free;
-        let frees = matches!(failed.at.deed, Deed::Free) || used.pc == 0 && failed.uses.len() == 1;
+        let is_alive = |access: &Access| access.thread == reader && access.kind != AccessKind::Free;
+        let frees =
+            matches!(failed.at.kind, AccessKind::Free) || used.pc == 0 && failed.uses.len() == 1;
         let alive = self.accesses.iter().rposition(is_alive).filter(|_| !frees);
         let end = alive.map_or(self.accesses.len(), |last| last + 1);
         let read = self.accesses.iter().rposition(is_use).unwrap_or(end);

@@ -5,7 +5,7 @@
 //! used, as [`crate::origin`] found it. Loads of which that does not know the address are
 //! looked up in the trace, or asked for in one more execution.
 
-use raddle_analysis::witness::Deed;
+use raddle_analysis::witness::AccessKind;
 use raddle_trace::control::State;
 use raddle_trace::file::{ReadError, Trace};
 use raddle_trace::id::{Pc, ThreadId};
@@ -60,48 +60,51 @@ impl Session<'_> {
 
 /// What a failing execution failed on.
 pub(super) fn failed(ran: &Ran) -> Option<Failed> {
-    let of_memory = |thread: ThreadId, pc: Pc, address: u64, n_bytes: u64, deed: Deed| {
+    let of_memory = |thread: ThreadId, pc: Pc, address: u64, n_bytes: u64, kind: AccessKind| {
         let location = Location { address, n_bytes };
         let used = Use::new(0, location, None);
-        let at = AccessAt { thread, deed, pcs: vec![pc], location: Some(location), value: None };
+        let at = AccessAt { thread, kind, pcs: vec![pc], location: Some(location), value: None };
         Failed { at, uses: vec![used] }
     };
-    if let Some(execution) = &ran.execution {
-        let outcome = &execution.outcome;
-        match &outcome.end {
-            End::UseAfterFree { place } => {
-                return Some(of_memory(place.thread, place.pc, place.addr.0, 1, Deed::Read));
-            }
-            End::DoubleFree { place } => {
-                return Some(of_memory(place.thread, place.pc, place.addr.0, 1, Deed::Free));
-            }
-            // Through a null pointer: then that pointer is what was wrong.
-            End::Misuse { place, .. } if place.addr.0 >= 4096 => {
-                return Some(of_memory(place.thread, place.pc, place.addr.0, 1, Deed::Acquire));
-            }
-            End::Deadlock | End::LostWakeup => {
-                let missed = outcome.threads.iter().find(|at| at.missed.is_some());
-                let waits = outcome.threads.iter().find(|at| {
-                    matches!(at.state, State::Cond | State::Semaphore | State::Lock | State::Futex)
-                });
-                let at = missed.or(waits)?;
-                return Some(of_memory(at.thread, at.pc, at.object.0, 1, Deed::Wait));
-            }
-            End::Livelock { .. } | End::Hang { .. } => {
-                // Whoever still runs waits for what it reads.
-                let running = outcome.threads.iter().find(|at| at.state == State::Ready);
-                let place = outcome.end.place();
-                let (thread, pc) = match (place, running) {
-                    (Some(place), _) => (place.thread, place.pc),
-                    (None, Some(at)) => (at.thread, at.pc),
-                    (None, None) => return None,
-                };
-                let location = last_read(ran.trace.as_ref()?, thread)?;
-                let Location { address, n_bytes } = location;
-                return Some(of_memory(thread, pc, address, n_bytes, Deed::Read));
-            }
-            _ => {}
+    let outcome = &ran.trial.execution.outcome;
+    match &outcome.end {
+        End::UseAfterFree { place } => {
+            return Some(of_memory(place.thread, place.pc, place.addr.0, 1, AccessKind::Read));
         }
+        End::DoubleFree { place } => {
+            return Some(of_memory(place.thread, place.pc, place.addr.0, 1, AccessKind::Free));
+        }
+        // Through a null pointer: then that pointer is what was wrong.
+        End::Misuse { place, .. } if place.addr.0 >= 4096 => {
+            return Some(of_memory(place.thread, place.pc, place.addr.0, 1, AccessKind::Acquire));
+        }
+        End::Deadlock | End::LostWakeup => {
+            let missed = outcome.threads.iter().find(|at| at.missed.is_some());
+            let waits = outcome.threads.iter().find(|at| {
+                matches!(at.state, State::Cond | State::Semaphore | State::Lock | State::Futex)
+            });
+            let at = missed.or(waits)?;
+            return Some(of_memory(at.thread, at.pc, at.object.0, 1, AccessKind::Wait));
+        }
+        End::Livelock { .. } | End::Endless { .. } => {
+            // A thread that still runs waits for what it reads.
+            let running = outcome.threads.iter().find(|at| at.state == State::Ready);
+            let place = outcome.end.place().map(|place| (place.thread, place.pc));
+            if let Some((thread, pc)) = place.or(running.map(|at| (at.thread, at.pc))) {
+                let Location { address, n_bytes } = last_read(ran.trace.as_ref()?, thread)?;
+                return Some(of_memory(thread, pc, address, n_bytes, AccessKind::Read));
+            }
+        }
+        End::Misuse { .. }
+        | End::Exit { .. }
+        | End::Signal { .. }
+        | End::Assert { .. }
+        | End::Exec { .. }
+        | End::TimedOut { .. }
+        | End::Diverged(_)
+        | End::Internal { .. }
+        | End::Unattached { .. }
+        | End::Interrupted => {}
     }
     let failure: &Failure = ran.report.failure.as_ref()?;
     let first = failure.uses.first()?;
@@ -112,7 +115,7 @@ pub(super) fn failed(ran: &Ran) -> Option<Failed> {
 pub(super) fn at_failure(failure: &Failure, used: Option<&Use>) -> AccessAt {
     AccessAt {
         thread: failure.thread,
-        deed: Deed::Read,
+        kind: AccessKind::Read,
         pcs: pcs(failure.pc, &failure.callers),
         location: used.map(|used| used.location),
         value: used.and_then(|used| used.value),

@@ -8,23 +8,24 @@
 //! Limits: behind the accesses threads go on in turn. A thread that goes another way before
 //! they have happened makes the order infeasible, whatever it does then.
 
-use raddle_analysis::scan::Model;
+use raddle_analysis::model::Model;
+use raddle_analysis::reading;
 use raddle_analysis::skeleton::Stretch;
-use raddle_analysis::weave::{schedule, weave};
+use raddle_lab::force::{Schedules, Woven};
 use raddle_trace::control::Policy;
 use raddle_trace::run::Run;
 use raddle_trace::schedule::Schedule;
-use raddle_trial::verdict::{Expected, Verdict, judge};
-use raddle_trial::{Delivery, End, Launch, Order, Plan, execute, execute_traced};
+use raddle_trial::verdict::Verdict;
+use raddle_trial::{Delivery, Order, Plan, Trial};
 
 use super::Session;
-use super::definition::{Definition, How};
-use super::isolation::{AccessAt, Cause, IsolateError};
-use super::run::Ran;
+use super::definition::{DefinedBy, Definition};
+use super::isolation::{AccessAt, Cause, IsolateError, Target};
+use super::run::{Ran, uninterrupted};
 use crate::check::{self, CauseKind, Flipped, HOLDS, Trials};
 use crate::follow::{Follower, Hit, Job};
+use crate::location_history::Access;
 use crate::origin::Location;
-use crate::story::{self, Access};
 
 impl Session<'_> {
     /// Checks all definitions for concurrency bugs, first the one that was suppressed.
@@ -37,13 +38,13 @@ impl Session<'_> {
     ) -> Result<Option<Cause>, IsolateError> {
         let others = (0..definitions.len()).filter(|at| !first.contains(at));
         for at in first.iter().copied().chain(others) {
-            let How::Traced { story, target } = &definitions[at].how else { continue };
+            let DefinedBy::Traced { history, target } = &definitions[at].by else { continue };
             let Some(mut flips) =
                 self.flips(failing, definitions[at].used.location, suppressing)?
             else {
                 continue;
             };
-            let found = check::check(&mut flips, story, *target)?;
+            let found = check::check(&mut flips, history, *target)?;
             self.executions.race += flips.n_race;
             self.executions.violation += flips.n_violation;
             if let Some((kind, accesses)) = found {
@@ -61,12 +62,12 @@ impl Session<'_> {
         suppressing: &Ran,
     ) -> Result<Option<Cause>, IsolateError> {
         for definition in definitions {
-            let How::Traced { story, target } = &definition.how else { continue };
+            let DefinedBy::Traced { history, target } = &definition.by else { continue };
             let Some(mut flips) = self.flips(failing, definition.used.location, suppressing)?
             else {
                 continue;
             };
-            let found = check::order(&mut flips, story, *target)?;
+            let found = check::order(&mut flips, history, *target)?;
             self.executions.violation += flips.n_violation;
             if let Some((kind, accesses)) = found {
                 return Ok(Some(cause_of(kind, &accesses, |_| None)));
@@ -79,24 +80,23 @@ impl Session<'_> {
         &self,
         failing: &'s Ran,
         location: Location,
-        watched: &'s Ran,
+        watched: &Ran,
     ) -> Result<Option<Flips<'s>>, IsolateError>
     where
         Self: 's,
     {
         let (Some(trace), Some(plan)) = (&failing.trace, self.target.plan) else { return Ok(None) };
         Ok(Some(Flips {
-            launch: self.target.launch.clone(),
-            expected: self.target.expected.clone(),
-            plan: plan.clone(),
-            run: &failing.run,
-            model: story::model(trace)?,
+            target: self.target,
+            plan,
+            run: failing.run(),
+            model: reading::model(|| trace.events())?,
             location,
             // Behind the definition all is different.
             watched: {
                 let report = &watched.report;
                 let until = report.suppressed.last().map_or(report.hits.len(), |s| s.n_hits);
-                &report.hits[..until]
+                about(&report.hits[..until], location)
             },
             n_race: 0,
             n_violation: 0,
@@ -107,7 +107,7 @@ impl Session<'_> {
 fn cause_of(kind: CauseKind, accesses: &[Access], value: impl Fn(&Access) -> Option<u64>) -> Cause {
     let at = |access: &Access| AccessAt {
         thread: access.thread,
-        deed: access.deed,
+        kind: access.kind,
         pcs: vec![access.pc],
         location: Some(access.location),
         value: value(access),
@@ -117,14 +117,13 @@ fn cause_of(kind: CauseKind, accesses: &[Access], value: impl Fn(&Access) -> Opt
 
 /// Executions in other orders.
 struct Flips<'a> {
-    launch: Launch,
-    expected: Expected,
-    plan: Plan,
+    target: Target<'a>,
+    plan: &'a Plan,
     run: &'a Run,
     model: Model,
     location: Location,
     /// Accesses to the location in the failing execution, up to the definition.
-    watched: &'a [Hit],
+    watched: Vec<Hit>,
     n_race: u32,
     n_violation: u32,
 }
@@ -141,7 +140,7 @@ impl Trials for Flips<'_> {
     }
 
     fn value(&self, access: &Access) -> Option<u64> {
-        value_at(self.watched, access, self.location).or_else(|| {
+        value_at(&self.watched, access, self.location).or_else(|| {
             // Behind the definition, everybody read what it wrote.
             let last = self.watched.iter().rev().find(|hit| hit.writes)?;
             (!access.writes()).then(|| last.values(self.location)[1])
@@ -149,7 +148,7 @@ impl Trials for Flips<'_> {
     }
 
     fn is_silent(&self, access: &Access) -> bool {
-        hit_of(self.watched, access).is_some_and(|hit| {
+        hit_of(&self.watched, access).is_some_and(|hit| {
             let [before, after] = hit.values(self.location);
             before == after
         })
@@ -172,51 +171,54 @@ impl Flips<'_> {
         with_values: bool,
         without_last: bool,
     ) -> Result<Flipped, IsolateError> {
-        let witnesses: Vec<_> = order.iter().map(|access| access.witness()).collect();
-        let mut tried: Vec<Schedule> = Vec::new();
-        for hold in HOLDS {
-            let n = witnesses.len() - usize::from(without_last);
-            let Ok(stretches) = weave(&self.model, &witnesses[..n], hold) else { continue };
-            let schedule = schedule(&self.model, &stretches, self.run);
-            if tried.contains(&schedule) {
-                continue;
-            }
-            tried.push(schedule.clone());
-            let order_of_threads = Order::Follow { schedule, strict: false, after: Policy::Rr };
-            let plan = Plan { order: order_of_threads, ..self.plan.clone() };
-            let (execution, hits) = if with_values {
-                let watches = vec![self.location];
-                let job = Job { watches, with_reads: true, ..Job::default() };
-                let mut follower = Follower::new(job);
-                let execution =
-                    execute_traced(&self.launch, &plan, Delivery::Nothing, &mut follower)?;
-                (execution, follower.report.hits)
-            } else {
-                (execute(&self.launch, &plan, Delivery::Nothing)?, Vec::new())
-            };
-            if execution.outcome.end == End::Interrupted {
-                return Err(IsolateError::Interrupted);
-            }
-            let passed = judge(&execution, &self.expected)? == Verdict::Pass;
+        let n = order.len() - usize::from(without_last);
+        // Behind the first access threads know that something is different.
+        let decides = order[if without_last { n - 1 } else { 0 }];
+        let is_done =
+            |stretch: &Stretch| stretch.thread == decides.thread && stretch.to > decides.at;
+        let orders = [order[..n].iter().map(|access| access.witness()).collect()];
+        let schedules = Schedules::new(&self.model, self.run, &orders, &HOLDS).searching();
+        for Woven { stretches, schedule, .. } in schedules {
+            let (trial, hits) = self.trial(schedule, with_values)?;
             // Threads may go another way, and are left to it, if what was wanted has happened.
             let values: Vec<_> =
                 order.iter().map(|access| value_at(&hits, access, self.location)).collect();
-            // Behind the first access threads know that something is different.
-            let decides = order[if without_last { n - 1 } else { 0 }];
-            let is_done =
-                |stretch: &Stretch| stretch.thread == decides.thread && stretch.to > decides.at;
             let done = stretches.iter().position(is_done).unwrap_or(usize::MAX);
             let n_choices = self.model.skeleton.choices.len();
-            let followed = execution
-                .outcome
-                .left
-                .is_none_or(|left| left.step as usize > done.saturating_add(n_choices));
+            let left = trial.execution.outcome.left;
+            let followed =
+                left.is_none_or(|left| left.step as usize > done.saturating_add(n_choices));
             if followed || with_values && values.iter().all(Option::is_some) {
+                let passed = trial.verdict == Verdict::Pass;
                 return Ok(Flipped { feasible: true, passed, values });
             }
         }
         Ok(Flipped::default())
     }
+
+    /// Executes the program by a schedule; with the accesses to the location if they are wanted.
+    fn trial(
+        &self,
+        schedule: Schedule,
+        with_values: bool,
+    ) -> Result<(Trial, Vec<Hit>), IsolateError> {
+        let Target { launch, expected, files, .. } = self.target;
+        let order = Order::Follow { schedule, strict: false, after: Policy::Rr };
+        let plan = Plan { order, ..self.plan.clone() };
+        if !with_values {
+            let trial = Trial::run(launch, &plan, Delivery::Nothing, expected)?;
+            return Ok((uninterrupted(trial)?, Vec::new()));
+        }
+        let job = Job { watches: vec![self.location], with_reads: true, ..Job::default() };
+        let mut follower = Follower::new(job, files);
+        let trial = Trial::traced(launch, &plan, Delivery::Nothing, &mut follower, expected)?;
+        Ok((uninterrupted(trial)?, about(&follower.report.hits, self.location)))
+    }
+}
+
+/// Those of the accesses that are about a location.
+fn about(hits: &[Hit], location: Location) -> Vec<Hit> {
+    hits.iter().filter(|hit| hit.is_of(&location)).cloned().collect()
 }
 
 /// The value of an access among those that were watched.

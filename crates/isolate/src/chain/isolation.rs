@@ -2,12 +2,13 @@
 
 use std::io;
 
-use raddle_analysis::witness::Deed;
-use raddle_trace::file::{ReadError, Trace, WriteError};
+use raddle_analysis::witness::AccessKind;
+use raddle_code::elf::Files;
+use raddle_trace::file::{ReadError, Trace, TraceError, WriteError};
 use raddle_trace::id::{Pc, ThreadId};
 use raddle_trace::run::Run;
 use raddle_trial::verdict::Expected;
-use raddle_trial::{Launch, LaunchError, Plan};
+use raddle_trial::{Launch, LaunchError, Plan, TrialError};
 
 use crate::check::CauseKind;
 use crate::origin::Location;
@@ -21,6 +22,8 @@ pub struct Target<'a> {
     pub plan: Option<&'a Plan>,
     /// What makes it pass.
     pub expected: &'a Expected,
+    /// Module files, for what looks at machine code.
+    pub files: &'a Files,
 }
 
 /// What was found out.
@@ -57,10 +60,10 @@ pub struct Cause {
 /// An access, by addresses.
 #[derive(Clone, Debug)]
 pub struct AccessAt {
-    /// Who.
+    /// The thread that performed it.
     pub thread: ThreadId,
-    /// What.
-    pub deed: Deed,
+    /// What it did.
+    pub kind: AccessKind,
     /// Where in the program: behind the instruction, and where the activations around it
     /// return to.
     pub pcs: Vec<Pc>,
@@ -126,6 +129,9 @@ pub enum IsolateError {
         /// In words.
         why: String,
     },
+    /// The time limit ended it.
+    #[error("it did not end in time, which says nothing; --timeout allows more")]
+    TimedOut,
     /// The kernel does not let us trace.
     #[error(
         "the kernel does not allow raddle to trace the program; allow it with `sysctl -w kernel.yama.ptrace_scope=1`, in a container with --cap-add=SYS_PTRACE or --security-opt seccomp=unconfined"
@@ -149,6 +155,24 @@ pub enum IsolateError {
     /// The operating system refused.
     #[error("cannot keep traces: {0}")]
     Io(#[from] io::Error),
+}
+
+impl From<TrialError> for IsolateError {
+    fn from(error: TrialError) -> Self {
+        match error {
+            TrialError::Launch(error) => error.into(),
+            TrialError::Oracle(error) => error.into(),
+        }
+    }
+}
+
+impl From<TraceError> for IsolateError {
+    fn from(error: TraceError) -> Self {
+        match error {
+            TraceError::Write(error) => error.into(),
+            TraceError::Read(error) => error.into(),
+        }
+    }
 }
 
 impl From<LaunchError> for IsolateError {

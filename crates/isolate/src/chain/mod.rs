@@ -19,10 +19,8 @@ mod flips;
 mod isolation;
 mod run;
 
-use std::path::PathBuf;
-
-use raddle_trace::file::Trace;
 use raddle_trial::LaunchError;
+use raddle_trial::verdict::Verdict;
 use tempfile::TempDir;
 
 use crate::check::CauseKind;
@@ -35,10 +33,9 @@ use run::Ran;
 
 /// Isolates the cause of a failure. `tell` hears what is being done.
 pub fn isolate(target: Target<'_>, tell: &mut dyn FnMut(&str)) -> Result<Isolation, IsolateError> {
-    let directory = TempDir::with_prefix("raddle-isolate-")?;
     let mut session = Session {
         target,
-        path: directory.path().join("trace"),
+        directory: TempDir::with_prefix("raddle-isolate-")?,
         executions: Executions::default(),
         n_stepped: 0,
         n_skipped: 0,
@@ -47,23 +44,14 @@ pub fn isolate(target: Target<'_>, tell: &mut dyn FnMut(&str)) -> Result<Isolati
     };
     let original = session.original()?;
     session.executions.original = 1;
-    let kept = directory.path().join("original");
-    let trace = match original.trace {
-        Some(_) => {
-            std::fs::copy(&session.path, &kept)?;
-            Some(Trace::open(&kept)?)
-        }
-        None => None,
-    };
-    let (ending, run) = (original.ending.clone(), original.run.clone());
-    let cause = session.search(original, tell)?;
+    let cause = session.search(&original, tell)?;
     Ok(Isolation {
-        ending,
+        ending: original.ending(),
         cause,
         chain: session.chain,
         executions: session.executions,
-        run,
-        trace,
+        run: original.trial.execution.run,
+        trace: original.trace,
         notes: session.notes,
         n_stepped: session.n_stepped,
         n_skipped: session.n_skipped,
@@ -72,8 +60,8 @@ pub fn isolate(target: Target<'_>, tell: &mut dyn FnMut(&str)) -> Result<Isolati
 
 struct Session<'a> {
     target: Target<'a>,
-    /// Where traces go.
-    path: PathBuf,
+    /// Where traces go that are too large for memory.
+    directory: TempDir,
     executions: Executions,
     n_stepped: u64,
     n_skipped: u64,
@@ -90,30 +78,32 @@ impl Session<'_> {
     /// The loop.
     fn search(
         &mut self,
-        original: Ran,
+        original: &Ran,
         tell: &mut dyn FnMut(&str),
     ) -> Result<Option<Cause>, IsolateError> {
-        if let Some(accesses) = circle(&original) {
+        if let Some(accesses) = circle(original) {
             // Who waits for whom is all there is to it.
             let at = accesses[accesses.len() - 1].clone();
-            self.chain.push(Link::Failure { what: original.ending.clone(), at });
+            self.chain.push(Link::Failure { what: original.ending(), at });
             return Ok(Some(Cause { kind: CauseKind::Order, accesses }));
         }
-        let mut failing = original;
+        // The last execution that failed, if it is not the original.
+        let mut later: Option<Ran> = None;
         let mut points: Vec<Point> = Vec::new();
         let mut cause = None;
         for iteration in 0..ITERATIONS_MAX {
-            let Some(failed) = self.failed(&failing, &points)? else {
-                let what = failing.ending;
+            let failing = later.as_ref().unwrap_or(original);
+            let Some(failed) = self.failed(failing, &points)? else {
+                let what = failing.ending();
                 self.notes.push(format!(
                     "the failure ({what}) uses no memory that could be found, so there is nothing to go back from"
                 ));
-                let at = failing.report.failure.map(|failure| at_failure(&failure, None));
+                let at = failing.report.failure.as_ref().map(|failure| at_failure(failure, None));
                 self.chain.extend(at.map(|at| Link::Failure { what, at }));
                 return Ok(cause);
             };
-            self.chain.push(Link::Failure { what: failing.ending.clone(), at: failed.at.clone() });
-            let definitions = self.definitions(&failing, &failed, &points)?;
+            self.chain.push(Link::Failure { what: failing.ending(), at: failed.at.clone() });
+            let definitions = self.definitions(failing, &failed, &points)?;
             let chosen = chosen(&definitions, &points);
             if chosen.is_empty() {
                 let undefined = definitions.iter().find_map(|d| d.undefined(&failed));
@@ -127,7 +117,7 @@ impl Session<'_> {
                 });
                 return Ok(cause);
             }
-            tell(&format!("{}: who defined what it used?", failing.ending));
+            tell(&format!("{}: who defined what it used?", failing.ending()));
             let first_new = points.len();
             points.extend(chosen.iter().filter_map(|&at| definitions[at].point()));
             let watches = chosen.iter().map(|&at| definitions[at].used.location).collect();
@@ -135,7 +125,7 @@ impl Session<'_> {
             let suppressing = match self.run(job, false) {
                 Err(IsolateError::Launch(LaunchError::Wait(error))) => {
                     self.notes.push(format!("the suppressed execution was lost: {error}"));
-                    let found = self.concurrency(&failing, &definitions, &chosen, &failing)?;
+                    let found = self.concurrency(failing, &definitions, &chosen, failing)?;
                     let accesses = chosen.iter().map(|&at| definitions[at].at(&[])).collect();
                     return Ok(found.or(Some(Cause { kind: CauseKind::Statement, accesses })));
                 }
@@ -148,13 +138,13 @@ impl Session<'_> {
             let links = ats.iter().map(|at| Link::Definition { at: at.clone(), suppressed: true });
             self.chain.extend(links);
             // Who is suppressed is checked first.
-            let found = self.concurrency(&failing, &definitions, &chosen, &suppressing)?;
+            let found = self.concurrency(failing, &definitions, &chosen, &suppressing)?;
             if found.is_some() {
                 return Ok(found);
             }
             let all = || chosen.iter().map(|&at| &definitions[at]);
             let objects = all().filter(|definition| !definition.is_memory());
-            let order = self.two_accesses(&failing, objects, &suppressing)?;
+            let order = self.two_accesses(failing, objects, &suppressing)?;
             if order.is_some() {
                 return Ok(order);
             }
@@ -163,26 +153,26 @@ impl Session<'_> {
                 let note = "the definition was not met again when it was to be suppressed";
                 self.notes.push(note.to_owned());
             }
-            if !suppressing.fails || suppressing.is_unjudged() {
-                if suppressing.is_unjudged() {
-                    let ending = &suppressing.ending;
+            if suppressing.trial.failure().is_none() {
+                if suppressing.trial.verdict == Verdict::Unjudged {
+                    let ending = suppressing.ending();
                     let note = format!("the suppressed execution could not be judged: {ending}");
                     self.notes.push(note);
                 }
-                let order = self.two_accesses(&failing, all(), &suppressing)?;
+                let order = self.two_accesses(failing, all(), &suppressing)?;
                 if order.is_some() {
                     return Ok(order);
                 }
                 for (of, definition) in all().enumerate() {
                     let before = &points[..first_new];
-                    let deeper = self.deepen(&failing, definition, &suppressed(of), before)?;
+                    let deeper = self.deepen(failing, definition, &suppressed(of), before)?;
                     if deeper.is_some() {
                         return Ok(deeper);
                     }
                 }
                 return Ok(cause);
             }
-            failing = suppressing;
+            later = Some(suppressing);
         }
         self.notes.push(format!("given up after {ITERATIONS_MAX} suppressions"));
         Ok(cause)

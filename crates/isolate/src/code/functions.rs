@@ -8,8 +8,9 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind};
-use raddle_analysis::code::body::{Body, target};
-use raddle_analysis::code::functions::{self as known, Image, LandingPad, Symbol, Target, jumps};
+use raddle_code::body::{Body, target};
+use raddle_code::functions::jumps;
+use raddle_code::image::{self as known, Image, LandingPad, Symbol, Target};
 use rustc_hash::FxHashMap;
 
 use super::Function;
@@ -88,7 +89,7 @@ impl Functions {
     }
 
     fn comes_back(&self, images: &Images, callee: &Callee) -> bool {
-        let by_name = callee.name.as_deref().map(raddle_report::code::callee);
+        let by_name = callee.name.as_deref().map(raddle_code::module::callee);
         if by_name == Some(known::Callee::NoReturn) {
             return false;
         }

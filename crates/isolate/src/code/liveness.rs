@@ -6,7 +6,7 @@
 //! registers that they need not keep.
 
 use iced_x86::{Instruction, InstructionInfoFactory, OpAccess};
-use raddle_analysis::code::body::Flow;
+use raddle_code::body::Flow;
 
 use super::Function;
 use super::registers::{ARGUMENTS, FLAGS, KEPT, OTHERS, bit, is_call};

@@ -1,7 +1,7 @@
 //! The program's functions: who may follow whom, where branches meet again, and which registers
 //! are still needed.
 //!
-//! The graph is that of [`raddle_analysis::code::body`]; nodes are instructions, as most functions
+//! The graph is that of [`raddle_code::body`]; nodes are instructions, as most functions
 //! are small. Exceptions are no ways here: suppressed code throws none, and who looks for where
 //! a value came from looks at what was executed.
 
@@ -12,8 +12,8 @@ mod registers;
 use std::cell::OnceCell;
 
 use iced_x86::Instruction;
-use raddle_analysis::code::body::{Body, Flow};
-use raddle_analysis::code::dominators;
+use raddle_code::body::{Body, Flow};
+use raddle_code::dominators;
 use rustc_hash::FxHashSet;
 
 pub(crate) use functions::Functions;

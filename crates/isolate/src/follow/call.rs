@@ -14,11 +14,11 @@ use iced_x86::{FlowControl, Instruction, OpKind, Register};
 use nix::unistd::Pid;
 
 use super::Follower;
-use super::thread::Over;
+use super::thread::FastCall;
 use crate::calls::{self, Callback};
 use crate::code::{ARGUMENTS, KEPT, RESULT, RESULTS, bit, is_call, written};
 use crate::flow;
-use crate::frame::Frame;
+use crate::frame::{self, Frame};
 use crate::origin::Location;
 use crate::shadow::Shadow;
 use crate::tracee::{self, Registers};
@@ -30,7 +30,7 @@ pub(super) enum Called {
     /// It is followed.
     Entered,
     /// It runs at full speed.
-    Over,
+    FastCall,
 }
 
 impl Follower {
@@ -77,14 +77,14 @@ impl Follower {
             registers.rdi = 0;
             tracee::set_registers(tid, registers)?;
             self.thread(tid).shadow.forget(bit(Register::RDI));
-            return self.call(tid, registers, call, &Frame::innermost(registers));
+            return self.call(tid, registers, call, &frame::innermost(registers));
         }
         let used = given
             & match calls::n_arguments(name) {
                 Some(n) => calls::argument_registers(n),
                 None => self.arguments(entry, call),
             };
-        let mut over = Over::new(next, registers.rsp, shadow.clone());
+        let mut over = FastCall::new(next, registers.rsp, shadow.clone());
         let is_callback = match calls::callback(name) {
             Some(callback) => {
                 self.redirect(&callback, registers, &mut over, used);
@@ -97,7 +97,7 @@ impl Follower {
             let thread = self.thread(tid);
             thread.overs.push(over);
             thread.shadow = Shadow::default();
-            return Ok(Called::Over);
+            return Ok(Called::FastCall);
         }
         if is_own {
             return Ok(Called::Entered);
@@ -108,7 +108,13 @@ impl Follower {
 
     /// Prepares a callback, which gets another address if it is to have no effect. Steps are
     /// counted in callbacks, so they are made in any case.
-    fn redirect(&self, callback: &Callback, registers: &mut Registers, over: &mut Over, used: u64) {
+    fn redirect(
+        &self,
+        callback: &Callback,
+        registers: &mut Registers,
+        over: &mut FastCall,
+        used: u64,
+    ) {
         over.is_opaque = true;
         let location = Location { address: registers.rdi, n_bytes: u64::from(callback.n_bytes) };
         let address_suppressed = over.shadow.get(Register::RDI) != 0;

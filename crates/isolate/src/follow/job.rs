@@ -47,7 +47,10 @@ pub(crate) struct Hit {
     /// Where the activations around it return to, innermost first, if it is not in the
     /// program's own code.
     pub(crate) callers: Vec<u64>,
+    /// What it touched; the whole word if that is not known.
     pub(crate) location: Location,
+    /// Whether that is known.
+    pub(crate) is_exact: bool,
     pub(crate) writes: bool,
     /// What the word that is watched held, before and after.
     pub(crate) word: u64,
@@ -67,9 +70,19 @@ impl Hit {
     }
 
     /// Whether it is about this location. One that touches two words is noted for each.
+    ///
+    /// Debug registers watch whole words, so it may be about a neighbor in the word. If the
+    /// instruction does not tell, what changed does.
     pub(crate) fn is_of(&self, location: &Location) -> bool {
         location.overlaps(self.word, 8)
             && location.overlaps(self.location.address, self.location.n_bytes)
+            && (self.is_exact || !self.writes || self.is_save || self.changes(location))
+    }
+
+    /// Whether it changed bytes of a location that are in its word.
+    fn changes(&self, location: &Location) -> bool {
+        let changed = (self.before ^ self.after).to_le_bytes();
+        (self.word..).zip(changed).any(|(byte, bits)| bits != 0 && location.overlaps(byte, 1))
     }
 }
 
@@ -121,5 +134,53 @@ impl Report {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORD: u64 = 0x1000;
+
+    /// A write to a word that held zero, by an instruction that is not known.
+    fn hit(after: u64) -> Hit {
+        Hit {
+            thread: ThreadId(0),
+            pc: 0,
+            callers: Vec::new(),
+            location: Location { address: WORD, n_bytes: 8 },
+            is_exact: false,
+            writes: true,
+            word: WORD,
+            before: 0,
+            after,
+            is_save: false,
+        }
+    }
+
+    /// Whether a write is about each of the two halves of its word.
+    fn halves(hit: &Hit) -> [bool; 2] {
+        [WORD, WORD + 4].map(|address| hit.is_of(&Location { address, n_bytes: 4 }))
+    }
+
+    #[test]
+    fn an_unknown_write_is_about_what_it_changed() {
+        assert_eq!(halves(&hit(1)), [true, false]);
+        assert_eq!(halves(&hit(1 << 63)), [false, true]);
+        assert_eq!(halves(&hit(1 << 31 | 1 << 32)), [true, true]);
+    }
+
+    #[test]
+    fn a_known_write_is_about_what_it_touched() {
+        let location = Location { address: WORD + 2, n_bytes: 2 };
+        assert_eq!(halves(&Hit { location, is_exact: true, ..hit(0) }), [true, false]);
+        let location = Location { address: WORD - 4, n_bytes: 12 };
+        assert_eq!(halves(&Hit { location, is_exact: true, ..hit(1) }), [true, true]);
+    }
+
+    #[test]
+    fn an_unknown_read_is_about_the_whole_word() {
+        assert_eq!(halves(&Hit { writes: false, ..hit(0) }), [true, true]);
     }
 }

@@ -26,15 +26,16 @@ use std::process::Command;
 
 use iced_x86::{Instruction, InstructionInfoFactory};
 use nix::unistd::Pid;
+use raddle_code::elf::Files;
 use raddle_trace::id::ThreadId;
 use raddle_trial::{Status, Tracer};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::code::Functions;
 use crate::failure::{self, Death};
-use crate::frame::Frame;
+use crate::frame::{self, Frame};
 use crate::image::Images;
-use crate::origin::{Location, Scene};
+use crate::origin::{Location, StoppedThread};
 use crate::shadow::{Bytes, Shadow};
 use crate::tracee::{self, Go, Memory, N_DEBUG_REGISTERS, Registers, Stop};
 pub(crate) use job::{Hit, Job, Pick, Point, Report, Suppressed};
@@ -44,6 +45,7 @@ use thread::{SystemCall, Thread};
 pub(crate) struct Follower {
     job: Job,
     pub(crate) report: Report,
+    files: Files,
     images: Images,
     functions: Functions,
     memory: Option<Memory>,
@@ -79,7 +81,7 @@ const STEPS_MAX: u64 = 300_000;
 const PAGE: u64 = 4096;
 
 impl Follower {
-    pub(crate) fn new(job: Job) -> Self {
+    pub(crate) fn new(job: Job, files: &Files) -> Self {
         let mut words: Vec<u64> = Vec::new();
         let locations = job.watches.iter().chain(job.points.iter().map(|point| &point.location));
         for location in locations {
@@ -99,6 +101,7 @@ impl Follower {
             counts: vec![0; job.points.len()],
             job,
             report,
+            files: files.clone(),
             images: Images::default(),
             functions: Functions::default(),
             memory: None,
@@ -205,7 +208,7 @@ impl Follower {
             // The first stop, right behind exec.
             tracee::take_over(tid)?;
             self.memory = Some(Memory::open(tid)?);
-            self.images = Images::load(tid)?;
+            self.images = Images::load(tid, &self.files)?;
             self.add(tid, false);
             self.panic = self.panic_entry();
             for slot in 0..self.words.len() {
@@ -272,7 +275,7 @@ impl Follower {
     /// Loads what was loaded meanwhile.
     fn refresh(&mut self, address: u64) {
         if self.images.at(address).is_none()
-            && let Ok(images) = Images::load(self.leader)
+            && let Ok(images) = Images::load(self.leader, &self.files)
             && !images.is_empty()
         {
             self.images = images;
@@ -280,13 +283,13 @@ impl Follower {
     }
 
     fn frames(&self, registers: &Registers) -> Vec<Frame> {
-        self.images.frames(Frame::innermost(registers), self.memory())
+        self.images.frames(frame::innermost(registers), self.memory())
     }
 
     fn note_failure(&mut self, tid: Pid, death: Death) {
         let Ok(registers) = tracee::registers(tid) else { return };
         // The thread's own, as the first one may be gone already.
-        if let Ok(images) = Images::load(tid)
+        if let Ok(images) = Images::load(tid, &self.files)
             && !images.is_empty()
         {
             self.images = images;
@@ -294,11 +297,16 @@ impl Follower {
         let frames = self.frames(&registers);
         let thread = ThreadId(self.thread(tid).number);
         self.report.n_hits_failed = Some(self.report.hits.len());
-        let scene = self.scene(&frames);
-        self.report.failure = Some(failure::failure(&scene, thread, death));
+        let stopped = self.stopped(&frames);
+        self.report.failure = Some(failure::failure(&stopped, thread, death));
     }
 
-    fn scene<'a>(&'a self, frames: &'a [Frame]) -> Scene<'a> {
-        Scene { images: &self.images, functions: &self.functions, memory: self.memory(), frames }
+    fn stopped<'a>(&'a self, frames: &'a [Frame]) -> StoppedThread<'a> {
+        StoppedThread {
+            images: &self.images,
+            functions: &self.functions,
+            memory: self.memory(),
+            frames,
+        }
     }
 }

@@ -51,7 +51,9 @@ impl Follower {
         let thread = ThreadId(self.thread(tid).number);
         let location = Location { address, n_bytes };
         let is_save = instruction.is_some_and(|instruction| failure::is_save(&instruction));
-        let hit = Hit { thread, pc, callers, location, writes, word, before, after, is_save };
+        let is_exact = exact.is_some();
+        let hit =
+            Hit { thread, pc, callers, location, is_exact, writes, word, before, after, is_save };
         self.words[slot].1 = after;
         if self.job.watches.iter().any(|watch| watch.overlaps(word, 8)) {
             self.report.hits.push(hit.clone());
@@ -123,15 +125,15 @@ impl Follower {
     }
 
     fn suppress(&mut self, point: usize, hit: &Hit, registers: &Registers) {
-        let mut at_store = Frame::innermost(registers);
+        let mut at_store = frame::innermost(registers);
         at_store.set(frame::RIP, Some(hit.pc));
         let mut frames = self.frames(registers);
         let callers = frames.iter().skip(1).map(Frame::pc).collect();
         frames[0] = at_store;
-        let scene = self.scene(&frames);
-        let place = scene.place(0).filter(|_| self.images.is_own(hit.pc));
-        let sources = place.as_ref().map(|place| scene.of_stored(place)).unwrap_or_default();
-        let strays = place.is_some_and(|place| scene.strays(&place, hit.location));
+        let stopped = self.stopped(&frames);
+        let place = stopped.place(0).filter(|_| self.images.is_own(hit.pc));
+        let sources = place.as_ref().map(|place| stopped.of_stored(place)).unwrap_or_default();
+        let strays = place.is_some_and(|place| stopped.strays(&place, hit.location));
         // What it has written is taken back.
         let location = &hit.location;
         let old = hit.before.to_le_bytes();

@@ -8,7 +8,7 @@ use std::io;
 use nix::unistd::Pid;
 
 use super::Follower;
-use super::thread::Over;
+use super::thread::FastCall;
 use crate::code::{KEPT, RESULTS};
 use crate::frame::{Frame, RSP};
 use crate::shadow::Shadow;
@@ -30,8 +30,8 @@ impl Follower {
             let shadow =
                 thread.overs.last().map_or_else(Shadow::default, |over| over.shadow.clone());
             thread.overs.retain(|over| over.rsp > rsp);
-            let over = Over::new(return_to, rsp, shadow);
-            thread.overs.push(Over { spoils_result: !stores, is_opaque: true, ..over });
+            let over = FastCall::new(return_to, rsp, shadow);
+            thread.overs.push(FastCall { spoils_result: !stores, is_opaque: true, ..over });
         }
         Ok(())
     }
@@ -59,8 +59,8 @@ impl Follower {
                 return Ok(());
             }
             shadow.forget(!KEPT);
-            let over = Over::new(return_to, rsp, shadow);
-            thread.overs.push(Over { spoils_result, is_opaque: true, ..over });
+            let over = FastCall::new(return_to, rsp, shadow);
+            thread.overs.push(FastCall { spoils_result, is_opaque: true, ..over });
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use super::Follower;
 use super::call::Called;
 use crate::code::{FLAGS, RESULT, is_call};
-use crate::flow::{self, Fate};
+use crate::flow::{self, Treatment};
 use crate::frame::{self, Frame};
 use crate::tracee::{self, Go, Registers};
 
@@ -74,7 +74,7 @@ impl Follower {
             if shadow.is_clean()
                 && let Some(instruction) = self.functions.instruction(&self.images, rip)
             {
-                let frame = Frame::innermost(registers);
+                let frame = frame::innermost(registers);
                 if !self.is_used(tid, &instruction, &frame) {
                     if is_call(&instruction) {
                         self.bytes.fill(registers.rsp - 8, 8, false);
@@ -86,7 +86,7 @@ impl Follower {
                     return Ok(true);
                 }
             }
-            if self.images.at(rip).is_some_and(|image| image.is_runtime) {
+            if self.images.is_runtime(rip) {
                 self.leave_runtime(tid, registers)?;
                 return Ok(false);
             }
@@ -94,7 +94,7 @@ impl Follower {
                 self.note_unknown(rip);
                 return Ok(true);
             };
-            let frame = Frame::innermost(registers);
+            let frame = frame::innermost(registers);
             match instruction.flow_control() {
                 FlowControl::ConditionalBranch => {
                     if !self.is_used(tid, &instruction, &frame) {
@@ -112,7 +112,7 @@ impl Follower {
                     match self.call(tid, registers, &instruction, &frame)? {
                         Called::Skipped => self.report.n_skipped += 1,
                         Called::Entered => return Ok(true),
-                        Called::Over => return Ok(false),
+                        Called::FastCall => return Ok(false),
                     }
                 }
                 FlowControl::Return => {
@@ -130,7 +130,7 @@ impl Follower {
                     let thread = self.threads.get_mut(&tid.as_raw()).expect("it is followed");
                     let (bytes, factory) = (&mut self.bytes, &mut self.factory);
                     let fate = flow::flow(&instruction, &frame, &mut thread.shadow, bytes, factory);
-                    if fate != Fate::Skipped {
+                    if fate != Treatment::Skipped {
                         return Ok(true);
                     }
                     registers.rip = instruction.next_ip();
@@ -165,7 +165,7 @@ impl Follower {
         let (Some(function), Some(at)) = (function, place) else {
             return self.leave(tid, registers);
         };
-        let frame = Frame::innermost(registers);
+        let frame = frame::innermost(registers);
         let thread = self.threads.get_mut(&tid.as_raw()).expect("it is followed");
         let (bytes, factory) = (&mut self.bytes, &mut self.factory);
         let meet = flow::pass_branch(function, at, &frame, &mut thread.shadow, bytes, factory);
@@ -180,7 +180,7 @@ impl Follower {
 
     /// Leaves a function without executing the rest of it.
     fn leave(&mut self, tid: Pid, registers: &mut Registers) -> io::Result<()> {
-        let frame = Frame::innermost(registers);
+        let frame = frame::innermost(registers);
         let Some(caller) = self.images.caller(&frame, self.memory()) else {
             return Err(io::Error::other("a function has no caller to go back to"));
         };

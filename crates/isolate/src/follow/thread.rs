@@ -12,7 +12,7 @@ pub(super) struct Thread {
     /// It was stopped by a protected page, which is open now.
     pub(super) is_let_through: bool,
     /// Calls that run at full speed, outermost first.
-    pub(super) overs: Vec<Over>,
+    pub(super) overs: Vec<FastCall>,
     pub(super) armed: Option<[Option<(u64, Watched)>; N_DEBUG_REGISTERS]>,
     /// It has not stopped yet since it was created.
     pub(super) is_new: bool,
@@ -34,7 +34,7 @@ pub(super) enum SystemCall {
 
 /// A call that runs at full speed.
 #[derive(Clone, Debug)]
-pub(super) struct Over {
+pub(super) struct FastCall {
     pub(super) return_to: u64,
     /// The stack pointer behind the return.
     pub(super) rsp: u64,
@@ -48,7 +48,7 @@ pub(super) struct Over {
     pub(super) after: Option<(Location, bool)>,
 }
 
-impl Over {
+impl FastCall {
     /// A call in which all is as usual.
     pub(super) fn new(return_to: u64, rsp: u64, shadow: Shadow) -> Self {
         Self { return_to, rsp, shadow, spoils_result: false, is_opaque: false, after: None }

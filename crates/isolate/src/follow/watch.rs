@@ -13,7 +13,7 @@ use super::{Follower, N_DATA, PAGE, READS_MAX};
 use crate::code::{RESULT, writes};
 use crate::failure::Death;
 use crate::flow;
-use crate::frame::{Frame, RSP};
+use crate::frame::{self, RSP};
 use crate::origin::Location;
 use crate::tracee::{self, Go, N_DEBUG_REGISTERS, Registers, Stop, Watched};
 
@@ -54,7 +54,7 @@ impl Follower {
     /// Notes what a load is about to load.
     fn probe(&mut self, tid: Pid, registers: &Registers, pc: u64) {
         let Some(load) = self.functions.instruction(&self.images, pc) else { return };
-        let frame = Frame::innermost(registers);
+        let frame = frame::innermost(registers);
         let touched = flow::touched(&load, &frame, &mut self.factory);
         if let Some((address, n_bytes, _)) = touched.iter().find(|(_, _, writes)| !writes) {
             let thread = self.thread(tid).number;
@@ -71,7 +71,7 @@ impl Follower {
         word: u64,
     ) -> io::Result<()> {
         let instruction = self.culprit(registers, word);
-        let mut frame = Frame::innermost(registers);
+        let mut frame = frame::innermost(registers);
         if let Some(instruction) = &instruction {
             // As it was before.
             let moved = i64::from(instruction.stack_pointer_increment());
@@ -99,7 +99,7 @@ impl Follower {
         if mask == 0 {
             return Ok(());
         }
-        if self.images.at(registers.rip).is_some_and(|image| image.is_runtime) {
+        if self.images.is_runtime(registers.rip) {
             return self.pass_runtime(tid, registers);
         }
         let Some(instruction) = instruction else { return Ok(()) };

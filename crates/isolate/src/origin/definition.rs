@@ -7,10 +7,10 @@
 use iced_x86::{InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 use super::operand::{constant, is_constant, sign_extended, truncated};
-use super::{Budget, Origin, Scene, Walk};
+use super::{Budget, Origin, StoppedThread, Walk};
 use crate::code::{KEPT, bit};
 
-impl Scene<'_> {
+impl StoppedThread<'_> {
     /// What an instruction has put into a register.
     pub(super) fn of_definition(
         &self,

@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 
 use super::operand::{constant, is_own_variable, sign_extended, truncated};
 use super::walk::{DEFINITIONS_MAX, VALUES_MAX};
-use super::{Budget, Location, Origin, ROUNDS_MAX, Scene, Walk};
+use super::{Budget, Location, Origin, ROUNDS_MAX, StoppedThread, Walk};
 use crate::frame::RSP;
 
 /// What a function may use below its stack pointer.
@@ -19,7 +19,7 @@ const RED_ZONE: u64 = 128;
 /// As large as stacks are by default.
 const STACK_BYTES_MAX: u64 = 8 << 20;
 
-impl Scene<'_> {
+impl StoppedThread<'_> {
     /// The addresses that an instruction's memory operand may have had.
     pub(super) fn addresses(&self, walk: &Walk, budget: &mut Budget) -> Vec<u64> {
         let instruction = self.instruction(walk);

@@ -65,7 +65,7 @@ pub(crate) struct Origin {
 }
 
 /// A thread that has stopped, with all that helps to understand how it came there.
-pub(crate) struct Scene<'a> {
+pub(crate) struct StoppedThread<'a> {
     pub(crate) images: &'a Images,
     pub(crate) functions: &'a Functions,
     pub(crate) memory: &'a Memory,
@@ -115,11 +115,11 @@ const INSTRUCTIONS_MAX: usize = 20_000;
 /// Moves, calls and pointers that are followed one behind the other.
 const DEPTH_MAX: usize = 48;
 
-impl Scene<'_> {
+impl StoppedThread<'_> {
     /// The place of a frame: of the innermost one, or of its call.
     pub(crate) fn place(&self, frame: usize) -> Option<Walk> {
         let pc = self.frames.get(frame)?.pc();
-        let (function, at) = if self.frames[frame].is_innermost {
+        let (function, at) = if self.frames[frame].is_exact {
             let function = self.functions.at(self.images, pc)?;
             let at = function.index(pc)?;
             (function, at)

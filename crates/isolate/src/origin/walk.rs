@@ -11,7 +11,7 @@ use iced_x86::{FlowControl, Register};
 use rustc_hash::FxHashSet;
 
 use super::operand::constant;
-use super::{Budget, Context, Location, Origin, ROUNDS_MAX, Scene, Walk};
+use super::{Budget, Context, Location, Origin, ROUNDS_MAX, StoppedThread, Walk};
 use crate::calls;
 use crate::code::{KEPT, RESULT, bit, is_call, written};
 
@@ -20,7 +20,7 @@ pub(super) const DEFINITIONS_MAX: usize = 6;
 /// Values that a register may have had, by the ways that lead to it.
 pub(super) const VALUES_MAX: usize = 4;
 
-impl Scene<'_> {
+impl StoppedThread<'_> {
     /// The place one instruction earlier.
     pub(super) fn back(&self, walk: &Walk, before: usize) -> Walk {
         let changed = walk.changed | written(&walk.function.instructions()[before]);

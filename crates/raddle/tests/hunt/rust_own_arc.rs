@@ -4,7 +4,7 @@
 // Hunt: fails
 // Kind: atomicity
 // Guilty: 2 lines
-// Shows: exit, double-free, use-after-free, signal
+// Shows: assert, double-free, use-after-free, signal
 
 use std::ops::Deref;
 use std::ptr::NonNull;

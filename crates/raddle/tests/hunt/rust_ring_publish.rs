@@ -3,7 +3,7 @@
 // Hunt: fails
 // Kind: order, race, multi-variable
 // Guilty: 4 lines
-// Shows: exit
+// Shows: assert
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -3,7 +3,7 @@
 // Hunt: fails
 // Kind: atomicity
 // Guilty: 2 lines
-// Shows: exit
+// Shows: assert
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -3,7 +3,7 @@
 // Hunt: fails
 // Kind: multi-variable
 // Guilty: 4 lines
-// Shows: exit
+// Shows: assert
 
 use std::sync::{Arc, Mutex};
 use std::thread;

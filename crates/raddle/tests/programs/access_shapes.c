@@ -1,4 +1,5 @@
-// Covers: plain accesses of 1 to 16 bytes, unaligned, volatile, packed, bit fields, large copies.
+// About: plain accesses of 1 to 16 bytes, unaligned, volatile, packed, bit fields, large copies.
+// Covers: __tsan_read_range, memmove, pthread_mutex_lock, pthread_mutex_unlock
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

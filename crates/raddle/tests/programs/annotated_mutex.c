@@ -1,5 +1,7 @@
-// Covers: __tsan_mutex_create, _pre_lock, _post_lock, _pre_unlock, _post_unlock, _destroy around a lock of
-// Covers: one's own, with try and read locks.
+// About: __tsan_mutex_create, _pre_lock, _post_lock, _pre_unlock, _post_unlock, _destroy around a lock of
+// one's own, with try and read locks.
+// Covers: __tsan_mutex_create, __tsan_mutex_destroy, __tsan_mutex_post_lock,
+// Covers: __tsan_mutex_post_unlock, __tsan_mutex_pre_lock, __tsan_mutex_pre_unlock
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

@@ -1,5 +1,8 @@
-// Covers: __tsan_acquire, __tsan_release, AnnotateHappensBefore, AnnotateHappensAfter,
-// Covers: AnnotateIgnoreReadsBegin and its kin, AnnotateBenignRaceSized.
+// About: __tsan_acquire, __tsan_release, AnnotateHappensBefore, AnnotateHappensAfter,
+// AnnotateIgnoreReadsBegin and its kin, AnnotateBenignRaceSized.
+// Covers: AnnotateBenignRaceSized, AnnotateHappensAfter, AnnotateHappensBefore,
+// Covers: AnnotateIgnoreReadsBegin, AnnotateIgnoreReadsEnd, AnnotateIgnoreWritesBegin,
+// Covers: AnnotateIgnoreWritesEnd, __tsan_acquire, __tsan_release
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

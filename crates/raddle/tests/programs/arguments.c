@@ -1,4 +1,5 @@
-// Covers: arguments, environment, working directory, exit status by argument.
+// About: arguments, environment, working directory, exit status by argument.
+// Covers: __libc_start_main, __tsan_init, strcmp, ReadRange
 // Outcome: exit 23
 // Args: 23 two three
 #include <assert.h>

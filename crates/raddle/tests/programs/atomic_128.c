@@ -1,4 +1,10 @@
-// Covers: atomics of 16 bytes: load, store, exchange, compare-exchange, fetch-and-op.
+// About: atomics of 16 bytes: load, store, exchange, compare-exchange, fetch-and-op.
+// Covers: __tsan_atomic128_compare_exchange_strong, __tsan_atomic128_compare_exchange_weak,
+// Covers: __tsan_atomic128_exchange, __tsan_atomic128_fetch_add, __tsan_atomic128_fetch_and,
+// Covers: __tsan_atomic128_fetch_nand, __tsan_atomic128_fetch_or, __tsan_atomic128_fetch_sub,
+// Covers: __tsan_atomic128_fetch_xor, __tsan_atomic128_load, __tsan_atomic128_store,
+// Covers: __tsan_read16, __tsan_write16, pthread_create, Read, Write, AtomicLoad, AtomicStore,
+// Covers: AtomicUpdate, AtomicMiss
 // Outcome: exit 0
 // Flags: -mcx16 -latomic
 #include <assert.h>

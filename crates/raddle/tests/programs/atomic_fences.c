@@ -1,4 +1,5 @@
-// Covers: atomic_thread_fence, atomic_signal_fence: message passing, store buffering.
+// About: atomic_thread_fence, atomic_signal_fence: message passing, store buffering.
+// Covers: __tsan_atomic_signal_fence, Read, Write, AtomicLoad, AtomicStore, Fence
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

@@ -1,4 +1,22 @@
-// Covers: atomics of 1, 2, 4 and 8 bytes: load, store, exchange, compare-exchange, fetch-and-op.
+// About: atomics of 1, 2, 4 and 8 bytes: load, store, exchange, compare-exchange, fetch-and-op.
+// Covers: __tsan_atomic16_compare_exchange_strong, __tsan_atomic16_compare_exchange_weak,
+// Covers: __tsan_atomic16_exchange, __tsan_atomic16_fetch_add, __tsan_atomic16_fetch_and,
+// Covers: __tsan_atomic16_fetch_nand, __tsan_atomic16_fetch_or, __tsan_atomic16_fetch_sub,
+// Covers: __tsan_atomic16_fetch_xor, __tsan_atomic16_load, __tsan_atomic16_store,
+// Covers: __tsan_atomic32_compare_exchange_strong, __tsan_atomic32_compare_exchange_weak,
+// Covers: __tsan_atomic32_exchange, __tsan_atomic32_fetch_add, __tsan_atomic32_fetch_and,
+// Covers: __tsan_atomic32_fetch_nand, __tsan_atomic32_fetch_or, __tsan_atomic32_fetch_sub,
+// Covers: __tsan_atomic32_fetch_xor, __tsan_atomic32_load, __tsan_atomic32_store,
+// Covers: __tsan_atomic64_compare_exchange_strong, __tsan_atomic64_compare_exchange_weak,
+// Covers: __tsan_atomic64_exchange, __tsan_atomic64_fetch_add, __tsan_atomic64_fetch_and,
+// Covers: __tsan_atomic64_fetch_nand, __tsan_atomic64_fetch_or, __tsan_atomic64_fetch_sub,
+// Covers: __tsan_atomic64_fetch_xor, __tsan_atomic64_load, __tsan_atomic64_store,
+// Covers: __tsan_atomic8_compare_exchange_strong, __tsan_atomic8_compare_exchange_weak,
+// Covers: __tsan_atomic8_exchange, __tsan_atomic8_fetch_add, __tsan_atomic8_fetch_and,
+// Covers: __tsan_atomic8_fetch_nand, __tsan_atomic8_fetch_or, __tsan_atomic8_fetch_sub,
+// Covers: __tsan_atomic8_fetch_xor, __tsan_atomic8_load, __tsan_atomic8_store, __tsan_read1,
+// Covers: __tsan_read2, __tsan_read4, __tsan_read8, __tsan_write1, __tsan_write2, __tsan_write4,
+// Covers: __tsan_write8, Read, Write, AtomicLoad, AtomicStore, AtomicUpdate, AtomicMiss
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: a barrier that one thread never reaches.
+// About: a barrier that one thread never reaches.
+// Covers: pthread_barrier_init, pthread_barrier_wait, Init, BarrierEnter
 // Outcome: deadlock
 #include <pthread.h>
 

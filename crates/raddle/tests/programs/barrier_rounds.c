@@ -1,4 +1,5 @@
-// Covers: pthread_barrier_init, pthread_barrier_wait, PTHREAD_BARRIER_SERIAL_THREAD, reuse.
+// About: pthread_barrier_init, pthread_barrier_wait, PTHREAD_BARRIER_SERIAL_THREAD, reuse.
+// Covers: pthread_barrier_destroy, pthread_barrier_init, pthread_barrier_wait
 // Outcome: exit 0
 #include <assert.h>
 #include <errno.h>

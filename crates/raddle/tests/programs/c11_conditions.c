@@ -1,4 +1,5 @@
-// Covers: cnd_wait, cnd_signal, cnd_broadcast, cnd_timedwait, call_once, tss_create, tss_set, tss_get.
+// About: cnd_wait, cnd_signal, cnd_broadcast, cnd_timedwait, call_once, tss_create, tss_set, tss_get.
+// Covers: call_once, cnd_broadcast, cnd_destroy, cnd_signal, cnd_timedwait, cnd_wait
 // Outcome: exit 0
 #include <assert.h>
 #include <threads.h>

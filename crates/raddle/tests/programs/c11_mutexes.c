@@ -1,5 +1,7 @@
-// Covers: thrd_create, thrd_join, thrd_detach, thrd_yield, thrd_sleep, mtx_init, mtx_lock,
-// Covers: mtx_trylock, mtx_timedlock, mtx_unlock.
+// About: thrd_create, thrd_join, thrd_detach, thrd_yield, thrd_sleep, mtx_init, mtx_lock,
+// mtx_trylock, mtx_timedlock, mtx_unlock.
+// Covers: mtx_destroy, mtx_lock, mtx_timedlock, mtx_trylock, mtx_unlock, thrd_create, thrd_detach,
+// Covers: thrd_join, thrd_sleep, thrd_yield
 // Outcome: exit 0
 #include <assert.h>
 #include <stdatomic.h>

@@ -1,4 +1,5 @@
-// Covers: pthread_cancel of threads in sleep, read, sem_wait, pthread_join; before they start, too.
+// About: pthread_cancel of threads in sleep, read, sem_wait, pthread_join; before they start, too.
+// Covers: pthread_cancel, pthread_join, read, sem_wait, sleep
 // Outcome: exit 0
 // Free: no, a thread that blocks in the kernel is cancelled under control only
 #include <assert.h>

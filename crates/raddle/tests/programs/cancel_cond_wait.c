@@ -1,4 +1,5 @@
-// Covers: pthread_cancel at pthread_cond_wait: the cleanup handler runs with the mutex held.
+// About: pthread_cancel at pthread_cond_wait: the cleanup handler runs with the mutex held.
+// Covers: pthread_cancel, pthread_cond_wait
 // Outcome: exit 0
 #include <assert.h>
 #include <errno.h>

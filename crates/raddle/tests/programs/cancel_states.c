@@ -1,5 +1,6 @@
-// Covers: pthread_setcancelstate, pthread_testcancel, asynchronous cancellation of a loop that
-// Covers: calls nothing.
+// About: pthread_setcancelstate, pthread_testcancel, asynchronous cancellation of a loop that
+// calls nothing.
+// Covers: pthread_setcancelstate, pthread_setcanceltype, pthread_testcancel
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

@@ -1,5 +1,6 @@
-// Covers: time, gettimeofday, clock_gettime, timespec_get, clock_getres: no clock runs backwards,
-// Covers: also between threads, and those of the day agree.
+// About: time, gettimeofday, clock_gettime, timespec_get, clock_getres: no clock runs backwards,
+// also between threads, and those of the day agree.
+// Covers: clock_gettime, gettimeofday, time, timespec_get
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

@@ -1,4 +1,5 @@
-// Covers: loops that look at a clock until a deadline: time has to pass while they do.
+// About: loops that look at a clock until a deadline: time has to pass while they do.
+// Covers: clock_gettime, gettimeofday
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

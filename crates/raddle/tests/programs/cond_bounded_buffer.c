@@ -1,4 +1,5 @@
-// Covers: producers and consumers around a bounded buffer, two condition variables.
+// About: producers and consumers around a bounded buffer, two condition variables.
+// Covers: pthread_cond_signal, pthread_cond_wait, Choice
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: pthread_cond_broadcast, pthread_cond_destroy, which waits for those who were woken.
+// About: pthread_cond_broadcast, pthread_cond_destroy, which waits for those who were woken.
+// Covers: pthread_cond_broadcast, pthread_cond_destroy
 // Outcome: exit 0
 //
 // A gate opens for all who wait. The condition variable is destroyed right after the

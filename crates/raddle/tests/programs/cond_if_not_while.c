@@ -1,4 +1,5 @@
-// Covers: a wait under «if», so that another consumer may take the item in between.
+// About: a wait under «if», so that another consumer may take the item in between.
+// Covers: pthread_cond_broadcast, pthread_cond_wait
 // Outcome: exit 0 | assert
 // Must: assert
 #include <assert.h>

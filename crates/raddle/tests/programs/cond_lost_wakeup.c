@@ -1,4 +1,5 @@
-// Covers: a signal that is sent before anybody waits, and no predicate that remembers it.
+// About: a signal that is sent before anybody waits, and no predicate that remembers it.
+// Covers: pthread_cond_signal, pthread_cond_wait
 // Outcome: exit 0 | lost wake-up
 // Must: lost wake-up
 #include <pthread.h>

@@ -1,5 +1,6 @@
-// Covers: a predicate that is changed without the lock, so that a broadcast falls between
-// Covers: a waiter's check and its wait.
+// About: a predicate that is changed without the lock, so that a broadcast falls between
+// a waiter's check and its wait.
+// Covers: pthread_cond_broadcast, pthread_cond_wait
 // Outcome: exit 0 | lost wake-up | deadlock
 // Must: lost wake-up
 //

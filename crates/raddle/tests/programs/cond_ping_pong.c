@@ -1,4 +1,5 @@
-// Covers: pthread_cond_wait, pthread_cond_signal, with predicates.
+// About: pthread_cond_wait, pthread_cond_signal, with predicates.
+// Covers: pthread_cond_signal, pthread_cond_wait
 // Outcome: exit 0
 //
 // The mutex is held again after each wait, and both threads alternate strictly.

@@ -1,4 +1,5 @@
-// Covers: pthread_cond_timedwait, pthread_cond_clockwait, pthread_condattr_setclock, ETIMEDOUT, EINVAL.
+// About: pthread_cond_timedwait, pthread_cond_clockwait, pthread_condattr_setclock, ETIMEDOUT, EINVAL.
+// Covers: pthread_cond_clockwait, pthread_cond_init, pthread_cond_timedwait
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

@@ -1,4 +1,5 @@
-// Covers: pthread_cond_timedwait in time and too late; which one, the schedule decides.
+// About: pthread_cond_timedwait in time and too late; which one, the schedule decides.
+// Covers: pthread_cond_timedwait
 // Outcome: exit 0 | exit 1
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,6 @@
-// Covers: one condition variable for two conditions, so that a signal can wake a thread
-// Covers: that has no use for it.
+// About: one condition variable for two conditions, so that a signal can wake a thread
+// that has no use for it.
+// Covers: pthread_cond_signal, pthread_cond_wait
 // Outcome: exit 0 | lost wake-up | deadlock
 //
 // All wait in the end. No signal found nobody waiting at that moment, or one did: both

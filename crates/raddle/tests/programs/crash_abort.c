@@ -1,4 +1,5 @@
-// Covers: abort in a thread while another holds a lock.
+// About: abort in a thread while another holds a lock.
+// Covers: pthread_mutex_trylock, Signal
 // Outcome: signal SIGABRT
 #include <pthread.h>
 #include <stdlib.h>

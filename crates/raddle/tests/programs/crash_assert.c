@@ -1,4 +1,5 @@
-// Covers: an assertion that always fails, in a thread, with text buffered on standard output.
+// About: an assertion that always fails, in a thread, with text buffered on standard output.
+// Covers: __assert_fail, Signal
 // Outcome: assert
 #include <assert.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: a pointer that is checked, cleared by another thread, and then followed.
+// About: a pointer that is checked, cleared by another thread, and then followed.
+// Covers: Signal
 // Outcome: exit 0 | signal SIGSEGV
 // Must: signal SIGSEGV
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: a division by a counter that another thread may not have raised yet.
+// About: a division by a counter that another thread may not have raised yet.
+// Covers: Signal
 // Outcome: exit 0 | signal SIGFPE
 // Must: signal SIGFPE
 #include <pthread.h>

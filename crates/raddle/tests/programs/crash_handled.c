@@ -1,4 +1,5 @@
-// Covers: a SIGSEGV handler of one's own that ends the process with a status.
+// About: a SIGSEGV handler of one's own that ends the process with a status.
+// Covers: _exit, signal
 // Outcome: exit 42
 #include <pthread.h>
 #include <signal.h>

@@ -1,4 +1,5 @@
-// Covers: SIGKILL after 100000 accesses; nothing that happened before may be lost.
+// About: SIGKILL after 100000 accesses; nothing that happened before may be lost.
+// Covers: raise, Repeats
 // Outcome: signal SIGKILL
 #include <pthread.h>
 #include <signal.h>

@@ -1,4 +1,5 @@
-// Covers: a null pointer that is followed in a thread, always.
+// About: a null pointer that is followed in a thread, always.
+// Covers: Signal
 // Outcome: signal SIGSEGV
 #include <pthread.h>
 

@@ -1,4 +1,5 @@
-// Covers: a SIGSEGV handler of one's own that leaves by siglongjmp, in several threads; si_addr.
+// About: a SIGSEGV handler of one's own that leaves by siglongjmp, in several threads; si_addr.
+// Covers: sigaction
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

@@ -1,5 +1,6 @@
-// Covers: a stack that overflows in a thread; the handler's stack is the thread's own, so nobody can
-// Covers: run a handler there.
+// About: a stack that overflows in a thread; the handler's stack is the thread's own, so nobody can
+// run a handler there.
+// Covers: Signal
 // Outcome: signal SIGSEGV
 // Follow: the runtime needs a little of the stack too, and not always the same
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: std::atomic wait, notify_one, notify_all; atomic_flag, atomic_ref, atomic<double>, atomic<shared_ptr>.
+// About: std::atomic wait, notify_one, notify_all; atomic_flag, atomic_ref, atomic<double>, atomic<shared_ptr>.
+// Covers: AtomicSwap, AtomicMiss, FutexWake, Yield
 // Outcome: exit 0
 #include <atomic>
 #include <cassert>

@@ -1,4 +1,5 @@
-// Covers: std::condition_variable, condition_variable_any, wait_for, wait_until, notify_all_at_thread_exit.
+// About: std::condition_variable, condition_variable_any, wait_for, wait_until, notify_all_at_thread_exit.
+// Covers: Acquire, Release, CondWait, CondWake, CondSignal, CondBroadcast, Clock
 // Outcome: exit 0
 #include <cassert>
 #include <chrono>

@@ -1,4 +1,5 @@
-// Covers: std::string, vector, map, list, unordered_map, ostringstream under a lock; growth and moves.
+// About: std::string, vector, map, list, unordered_map, ostringstream under a lock; growth and moves.
+// Covers: Acquire, Release
 // Outcome: exit 0
 #include <algorithm>
 #include <cassert>

@@ -1,4 +1,6 @@
-// Covers: std::counting_semaphore, binary_semaphore, latch, barrier with completion function.
+// About: std::counting_semaphore, binary_semaphore, latch, barrier with completion function.
+// Covers: _ZdaPvSt11align_val_t, _ZnamSt11align_val_t, AtomicSwap, AtomicMiss, FutexWait,
+// Covers: FutexWoken, FutexWake, Yield, Clock
 // Outcome: exit 0
 #include <atomic>
 #include <barrier>

@@ -1,4 +1,5 @@
-// Covers: std::mutex in opposite orders through lock_guard, inside of member functions.
+// About: std::mutex in opposite orders through lock_guard, inside of member functions.
+// Covers: Acquire, Release
 // Outcome: exit 0 | deadlock
 // Must: deadlock
 #include <mutex>

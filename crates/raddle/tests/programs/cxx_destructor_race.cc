@@ -1,4 +1,5 @@
-// Covers: a virtual function that is called while its object is destroyed: vptr reads and updates.
+// About: a virtual function that is called while its object is destroyed: vptr reads and updates.
+// Covers: Yield
 // Outcome: exit 0 | exit 1
 // Must: exit 1
 //

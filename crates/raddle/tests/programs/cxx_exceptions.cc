@@ -1,4 +1,5 @@
-// Covers: exceptions inside of threads, across threads by exception_ptr, through locks and destructors.
+// About: exceptions inside of threads, across threads by exception_ptr, through locks and destructors.
+// Covers: Acquire, Release
 // Outcome: exit 0
 #include <cassert>
 #include <exception>

@@ -1,4 +1,5 @@
-// Covers: std::promise, future, shared_future, async, packaged_task, wait_for, broken promises.
+// About: std::promise, future, shared_future, async, packaged_task, wait_for, broken promises.
+// Covers: FutexWait, FutexWoken, FutexWake, Clock
 // Outcome: exit 0
 #include <cassert>
 #include <chrono>

@@ -1,5 +1,6 @@
-// Covers: std::thread, mutex, recursive_mutex, timed_mutex, recursive_timed_mutex, lock_guard,
-// Covers: unique_lock, scoped_lock, std::lock.
+// About: std::thread, mutex, recursive_mutex, timed_mutex, recursive_timed_mutex, lock_guard,
+// unique_lock, scoped_lock, std::lock.
+// Covers: Acquire, Release, Clock
 // Outcome: exit 0
 #include <cassert>
 #include <chrono>

@@ -1,4 +1,5 @@
-// Covers: a std::thread that is destroyed before it is joined, if an exception comes in between.
+// About: a std::thread that is destroyed before it is joined, if an exception comes in between.
+// Covers: Signal
 // Outcome: exit 0 | signal SIGABRT
 // Must: signal SIGABRT
 #include <atomic>

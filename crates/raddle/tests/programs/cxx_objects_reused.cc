@@ -1,4 +1,5 @@
-// Covers: locks and condition variables made anew where others were, on the stack, in place, on the heap.
+// About: locks and condition variables made anew where others were, on the stack, in place, on the heap.
+// Covers: Acquire, Release, CondWait, CondWake, CondBroadcast
 // Outcome: exit 0
 // Must: exit 0
 #include <cassert>

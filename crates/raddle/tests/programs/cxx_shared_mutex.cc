@@ -1,4 +1,5 @@
-// Covers: std::shared_mutex, shared_timed_mutex, shared_lock; readers share, writers do not.
+// About: std::shared_mutex, shared_timed_mutex, shared_lock; readers share, writers do not.
+// Covers: Acquire, Release, Clock
 // Outcome: exit 0
 #include <atomic>
 #include <cassert>

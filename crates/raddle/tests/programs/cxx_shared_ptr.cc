@@ -1,4 +1,5 @@
-// Covers: std::shared_ptr, weak_ptr whose last owners let go in different threads; exactly one destruction.
+// About: std::shared_ptr, weak_ptr whose last owners let go in different threads; exactly one destruction.
+// Covers: AtomicSwap, AtomicMiss
 // Outcome: exit 0
 #include <atomic>
 #include <cassert>

@@ -1,4 +1,5 @@
-// Covers: two function-local statics, each of which the other's first user needs, from two threads.
+// About: two function-local statics, each of which the other's first user needs, from two threads.
+// Covers: AtomicLoad, OnceBegin, OnceEnd, OncePass, Free
 // Outcome: exit 0 | deadlock
 // Must: deadlock
 #include <cassert>

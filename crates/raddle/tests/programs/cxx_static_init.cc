@@ -1,5 +1,7 @@
-// Covers: function-local statics that threads race to initialize; a constructor that throws first;
-// Covers: std::call_once whose function throws first.
+// About: function-local statics that threads race to initialize; a constructor that throws first;
+// std::call_once whose function throws first.
+// Covers: _ZdlPvm, _Znwm, __cxa_guard_abort, __cxa_guard_acquire, __cxa_guard_release,
+// Covers: __tsan_vptr_update, __tsan_write_range, Yield
 // Outcome: exit 0
 #include <atomic>
 #include <cassert>

@@ -1,4 +1,6 @@
-// Covers: std::jthread, stop_token, stop_callback, condition_variable_any with a stop token.
+// About: std::jthread, stop_token, stop_callback, condition_variable_any with a stop token.
+// Covers: AtomicSwap, Acquire, Release, CondWait, CondWake, CondBroadcast, FutexWake, Sleep,
+// Covers: Yield, Clock
 // Outcome: exit 0
 #include <atomic>
 #include <cassert>

@@ -1,4 +1,5 @@
-// Covers: iostream from threads, osyncstream, chrono clocks, sleep_for, sleep_until, random_device, hardware_concurrency.
+// About: iostream from threads, osyncstream, chrono clocks, sleep_for, sleep_until, random_device, hardware_concurrency.
+// Covers: _ZNSt13random_device9_M_getvalEv, Acquire, Release, Sleep, Clock
 // Outcome: exit 0
 #include <cassert>
 #include <chrono>

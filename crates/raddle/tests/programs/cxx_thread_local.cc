@@ -1,5 +1,6 @@
-// Covers: thread_local objects with destructors that lock and allocate; order; those of the main thread and
-// Covers: of statics run at exit.
+// About: thread_local objects with destructors that lock and allocate; order; those of the main thread and
+// of statics run at exit.
+// Covers: _Exit, Acquire, Release
 // Outcome: exit 0
 #include <cassert>
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// Covers: an exception that leaves a thread: std::terminate, SIGABRT.
+// About: an exception that leaves a thread: std::terminate, SIGABRT.
+// Covers: Signal
 // Outcome: signal SIGABRT
 #include <stdexcept>
 #include <thread>

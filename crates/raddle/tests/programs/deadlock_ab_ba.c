@@ -1,4 +1,5 @@
-// Covers: two locks, taken in opposite orders by two threads.
+// About: two locks, taken in opposite orders by two threads.
+// Covers: pthread_mutex_lock, pthread_mutex_unlock
 // Outcome: exit 0 | deadlock
 // Must: deadlock
 #include <assert.h>

@@ -1,4 +1,5 @@
-// Covers: a cycle of three threads and three locks (dining philosophers).
+// About: a cycle of three threads and three locks (dining philosophers).
+// Covers: pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock
 // Outcome: exit 0 | deadlock
 // Must: deadlock
 #include <assert.h>

@@ -1,4 +1,5 @@
-// Covers: a thread that is joined under a lock that it needs.
+// About: a thread that is joined under a lock that it needs.
+// Covers: pthread_mutex_lock, pthread_mutex_unlock
 // Outcome: exit 0 | deadlock
 // Must: deadlock
 #include <pthread.h>

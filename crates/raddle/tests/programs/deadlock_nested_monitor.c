@@ -1,4 +1,5 @@
-// Covers: a wait on a condition variable under a second lock, which the signaller needs.
+// About: a wait on a condition variable under a second lock, which the signaller needs.
+// Covers: pthread_cond_signal, pthread_cond_wait
 // Outcome: exit 0 | deadlock
 // Must: deadlock
 #include <pthread.h>

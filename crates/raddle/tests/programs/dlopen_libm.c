@@ -1,4 +1,5 @@
-// Covers: dlopen, dlsym, dlclose, dlerror, dl_iterate_phdr from several threads.
+// About: dlopen, dlsym, dlclose, dlerror, dl_iterate_phdr from several threads.
+// Covers: dlclose, dlopen
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

@@ -1,4 +1,5 @@
-// Covers: two threads that both find a block unfreed. glibc aborts when it notices.
+// About: two threads that both find a block unfreed. glibc aborts when it notices.
+// Covers: free, malloc
 // Outcome: exit 0 | double free | signal SIGABRT
 // Must: double free
 #include <pthread.h>

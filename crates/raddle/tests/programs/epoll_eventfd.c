@@ -1,4 +1,5 @@
-// Covers: epoll_create1, epoll_ctl, epoll_wait, epoll_pwait, eventfd, timerfd.
+// About: epoll_create1, epoll_ctl, epoll_wait, epoll_pwait, eventfd, timerfd.
+// Covers: epoll_pwait, epoll_wait
 // Outcome: exit 0
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
-// Covers: _exit from a thread: no handler runs, no buffer is flushed.
+// About: _exit from a thread: no handler runs, no buffer is flushed.
+// Covers: _exit, Exit
 // Outcome: exit 6
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-// Covers: exit from a thread while the main thread waits; handlers of atexit and on_exit, which lock.
+// About: exit from a thread while the main thread waits; handlers of atexit and on_exit, which lock.
+// Covers: atexit, exit
 // Outcome: exit 5
 //
 // The handler needs a lock that a worker holds now and then; the worker goes on meanwhile.

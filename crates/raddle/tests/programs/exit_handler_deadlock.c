@@ -1,4 +1,5 @@
-// Covers: exit under a lock that a handler of atexit needs.
+// About: exit under a lock that a handler of atexit needs.
+// Covers: atexit, exit
 // Outcome: deadlock
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-// Covers: main returns while other threads run, sleep, wait, and one of them may still end the process.
+// About: main returns while other threads run, sleep, wait, and one of them may still end the process.
+// Covers: sleep
 // Outcome: exit 3 | exit 4
 #include <pthread.h>
 #include <unistd.h>

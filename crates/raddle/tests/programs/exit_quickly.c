@@ -1,4 +1,5 @@
-// Covers: quick_exit, at_quick_exit, while another thread runs.
+// About: quick_exit, at_quick_exit, while another thread runs.
+// Covers: quick_exit
 // Outcome: exit 7
 #include <pthread.h>
 #include <stdlib.h>

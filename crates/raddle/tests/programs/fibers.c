@@ -1,4 +1,6 @@
-// Covers: ucontext fibers with __tsan_create_fiber, __tsan_switch_to_fiber, __tsan_destroy_fiber.
+// About: ucontext fibers with __tsan_create_fiber, __tsan_switch_to_fiber, __tsan_destroy_fiber.
+// Covers: __tsan_create_fiber, __tsan_destroy_fiber, __tsan_get_current_fiber,
+// Covers: __tsan_switch_to_fiber, Fiber
 // Outcome: exit 0
 //
 // Two threads run a fiber each, and after them two other threads run the same fibers on.

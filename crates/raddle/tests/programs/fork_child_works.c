@@ -1,4 +1,5 @@
-// Covers: fork whose child uses threads, locks and the heap; waitpid, WEXITSTATUS, a killed child.
+// About: fork whose child uses threads, locks and the heap; waitpid, WEXITSTATUS, a killed child.
+// Covers: fork, wait, waitpid, Fork
 // Outcome: exit 0
 // External: when a child process ends is up to the machine
 #include <assert.h>

@@ -1,5 +1,6 @@
-// Covers: fork while another thread holds a lock: taken for ever in the child, free again in the parent;
-// Covers: pthread_atfork, which keeps a second lock usable.
+// About: fork while another thread holds a lock: taken for ever in the child, free again in the parent;
+// pthread_atfork, which keeps a second lock usable.
+// Covers: fork
 // Outcome: exit 0
 // External: when a child process ends is up to the machine
 #include <assert.h>

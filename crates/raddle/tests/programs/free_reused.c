@@ -1,4 +1,5 @@
-// Covers: memory that is freed and allocated again: more of it than is kept back, blocks that grow.
+// About: memory that is freed and allocated again: more of it than is kept back, blocks that grow.
+// Covers: memset, realloc
 // Outcome: exit 0
 // Must: exit 0
 // Seeds: 5

@@ -1,4 +1,5 @@
-// Covers: FUTEX_WAIT_BITSET, FUTEX_WAKE_BITSET, FUTEX_CMP_REQUEUE, FUTEX_REQUEUE.
+// About: FUTEX_WAIT_BITSET, FUTEX_WAKE_BITSET, FUTEX_CMP_REQUEUE, FUTEX_REQUEUE.
+// Covers: syscall
 // Outcome: exit 0
 //
 // Counts of those who wait are exact only once all do, which the main thread finds out by

@@ -1,4 +1,5 @@
-// Covers: a futex wait whose expected value is read too late, so that the wake-up comes before it.
+// About: a futex wait whose expected value is read too late, so that the wake-up comes before it.
+// Covers: syscall
 // Outcome: exit 0 | lost wake-up | deadlock
 //
 // The value is taken as seen just before the wait instead of before the check. A futex wake

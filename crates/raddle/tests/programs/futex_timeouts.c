@@ -1,5 +1,6 @@
-// Covers: FUTEX_WAIT with a relative timeout, FUTEX_WAIT_BITSET with an absolute one on either clock,
-// Covers: ETIMEDOUT, EINVAL, EINTR.
+// About: FUTEX_WAIT with a relative timeout, FUTEX_WAIT_BITSET with an absolute one on either clock,
+// ETIMEDOUT, EINVAL, EINTR.
+// Covers: clock_gettime, pthread_kill, sigaction, syscall
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

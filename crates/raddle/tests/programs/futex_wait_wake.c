@@ -1,4 +1,5 @@
-// Covers: syscall(SYS_futex): FUTEX_WAIT, FUTEX_WAKE, EAGAIN; a mutex made of them.
+// About: syscall(SYS_futex): FUTEX_WAIT, FUTEX_WAKE, EAGAIN; a mutex made of them.
+// Covers: syscall
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

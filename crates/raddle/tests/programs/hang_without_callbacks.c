@@ -1,5 +1,6 @@
-// Covers: an endless loop that touches no memory and calls nothing.
-// Outcome: hang
+// About: an endless loop that touches no memory and calls nothing.
+// Covers: Spawn, Begin
+// Outcome: timed out
 // Timeout: 0.1
 #include <pthread.h>
 

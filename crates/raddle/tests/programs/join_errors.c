@@ -1,4 +1,6 @@
-// Covers: pthread_join, pthread_tryjoin_np, pthread_timedjoin_np, pthread_clockjoin_np, pthread_detach.
+// About: pthread_join, pthread_tryjoin_np, pthread_timedjoin_np, pthread_clockjoin_np, pthread_detach.
+// Covers: pthread_clockjoin_np, pthread_detach, pthread_join, pthread_timedjoin_np,
+// Covers: pthread_tryjoin_np, Detach
 // Outcome: exit 0
 //
 // EDEADLK for oneself, EINVAL for the detached, EBUSY and ETIMEDOUT for those who still run.

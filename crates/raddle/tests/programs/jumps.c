@@ -1,4 +1,5 @@
-// Covers: setjmp, longjmp over several frames, under a lock, in several threads at once.
+// About: setjmp, longjmp over several frames, under a lock, in several threads at once.
+// Covers: pthread_mutex_lock, pthread_mutex_unlock
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

@@ -1,5 +1,6 @@
-// Covers: pthread_key_create, pthread_setspecific, destructors that lock, that set the value
-// Covers: again, that run on pthread_exit of the main thread.
+// About: pthread_key_create, pthread_setspecific, destructors that lock, that set the value
+// again, that run on pthread_exit of the main thread.
+// Covers: free, malloc, pthread_mutex_lock, pthread_mutex_unlock
 // Outcome: exit 0
 #include <assert.h>
 #include <limits.h>

@@ -1,4 +1,5 @@
-// Covers: a loop that waits, yielding, for a flag that a thread which left early has not set.
+// About: a loop that waits, yielding, for a flag that a thread which left early has not set.
+// Covers: sched_yield
 // Outcome: exit 0 | livelock
 // Steps: 300000
 // Must: livelock

@@ -1,4 +1,5 @@
-// Covers: two threads that step back for each other, which under some schedules never ends.
+// About: two threads that step back for each other, which under some schedules never ends.
+// Covers: sched_yield
 // Outcome: exit 0 | livelock
 // Steps: 300000
 #include <assert.h>

@@ -1,4 +1,5 @@
-// Covers: a loop of pthread_mutex_trylock for a lock whose owner waits for the looping thread.
+// About: a loop of pthread_mutex_trylock for a lock whose owner waits for the looping thread.
+// Covers: pthread_mutex_trylock
 // Outcome: exit 0 | livelock
 // Steps: 300000
 // Must: livelock

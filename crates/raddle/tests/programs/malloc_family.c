@@ -1,5 +1,7 @@
-// Covers: malloc, calloc, realloc, reallocarray, aligned_alloc, posix_memalign, memalign, valloc,
-// Covers: malloc_usable_size, strdup, asprintf, free, from many threads.
+// About: malloc, calloc, realloc, reallocarray, aligned_alloc, posix_memalign, memalign, valloc,
+// malloc_usable_size, strdup, asprintf, free, from many threads.
+// Covers: aligned_alloc, calloc, free, malloc, memalign, posix_memalign, realloc, reallocarray,
+// Covers: strdup, valloc, Alloc, Free
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

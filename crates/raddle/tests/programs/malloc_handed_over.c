@@ -1,4 +1,5 @@
-// Covers: blocks that one thread allocates and another frees, whose addresses come back.
+// About: blocks that one thread allocates and another frees, whose addresses come back.
+// Covers: free, malloc
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: a barrier that a thread may come to before it is initialized.
+// About: a barrier that a thread may come to before it is initialized.
+// Covers: pthread_barrier_init, pthread_barrier_wait, BarrierLeave
 // Outcome: exit 0 | misuse
 // Must: misuse
 // Free: no, glibc waits for ever at such a barrier.

@@ -1,4 +1,5 @@
-// Covers: a condition variable that is signalled after it was destroyed.
+// About: a condition variable that is signalled after it was destroyed.
+// Covers: pthread_cond_destroy, pthread_cond_signal, Destroy
 // Outcome: exit 0 | misuse
 // Must: misuse
 #include <pthread.h>

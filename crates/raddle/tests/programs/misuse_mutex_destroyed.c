@@ -1,4 +1,6 @@
-// Covers: a mutex that is locked after it was destroyed.
+// About: a mutex that is locked after it was destroyed.
+// Covers: exit, pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock,
+// Covers: pthread_mutex_unlock
 // Outcome: exit 0 | exit 1 | misuse
 // Must: misuse
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: a mutex by a pointer that is not yet set.
+// About: a mutex by a pointer that is not yet set.
+// Covers: pthread_mutex_lock, pthread_mutex_unlock
 // Outcome: exit 0 | signal SIGSEGV | misuse
 // Must: misuse
 #include <pthread.h>

@@ -1,4 +1,6 @@
-// Covers: a reader-writer lock that is taken after it was destroyed.
+// About: a reader-writer lock that is taken after it was destroyed.
+// Covers: pthread_rwlock_destroy, pthread_rwlock_init, pthread_rwlock_rdlock,
+// Covers: pthread_rwlock_unlock
 // Outcome: exit 0 | misuse
 // Must: misuse
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: a reader-writer lock that is released by whoever does not have it.
+// About: a reader-writer lock that is released by whoever does not have it.
+// Covers: pthread_rwlock_trywrlock, pthread_rwlock_unlock, pthread_rwlock_wrlock
 // Outcome: exit 0 | misuse
 // Must: misuse
 // Free: no, glibc counts readers below zero.

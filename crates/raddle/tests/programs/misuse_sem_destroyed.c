@@ -1,4 +1,5 @@
-// Covers: a semaphore that is posted after it was destroyed.
+// About: a semaphore that is posted after it was destroyed.
+// Covers: sem_destroy, sem_init, sem_post, SemPost
 // Outcome: exit 0 | misuse
 // Must: misuse
 #include <pthread.h>

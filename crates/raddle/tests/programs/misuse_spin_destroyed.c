@@ -1,4 +1,5 @@
-// Covers: a spin lock that is taken after it was destroyed.
+// About: a spin lock that is taken after it was destroyed.
+// Covers: pthread_spin_destroy, pthread_spin_init, pthread_spin_lock, pthread_spin_unlock
 // Outcome: exit 0 | misuse
 // Must: misuse
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: pthread_mutex_destroy of a locked mutex (EBUSY in glibc).
+// About: pthread_mutex_destroy of a locked mutex (EBUSY in glibc).
+// Covers: pthread_mutex_destroy
 // Outcome: exit 0 | exit 1 | misuse
 // Must: misuse
 //

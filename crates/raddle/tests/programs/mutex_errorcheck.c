@@ -1,4 +1,5 @@
-// Covers: error-checking mutexes: EDEADLK, EPERM, EBUSY; pthread_mutex_timedlock by the owner.
+// About: error-checking mutexes: EDEADLK, EPERM, EBUSY; pthread_mutex_timedlock by the owner.
+// Covers: pthread_mutex_timedlock
 // Outcome: exit 0
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
-// Covers: pthread_mutex_lock, pthread_mutex_unlock, static and dynamic initialization.
+// About: pthread_mutex_lock, pthread_mutex_unlock, static and dynamic initialization.
+// Covers: pthread_mutex_lock, pthread_mutex_unlock
 // Outcome: exit 0
 //
 // Two counters behind two locks, one of which guards a heap object. Inside a critical

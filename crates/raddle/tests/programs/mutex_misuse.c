@@ -1,4 +1,5 @@
-// Covers: a normal mutex that a thread unlocks which does not hold it.
+// About: a normal mutex that a thread unlocks which does not hold it.
+// Covers: pthread_mutex_lock, pthread_mutex_unlock
 // Outcome: exit 0 | misuse
 // Must: misuse
 //

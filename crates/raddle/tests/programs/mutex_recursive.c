@@ -1,4 +1,5 @@
-// Covers: recursive mutexes, EBUSY for others until the last unlock, EPERM for non-owners.
+// About: recursive mutexes, EBUSY for others until the last unlock, EPERM for non-owners.
+// Covers: pthread_mutex_trylock
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

@@ -1,4 +1,5 @@
-// Covers: robust mutexes whose owner ends: EOWNERDEAD, pthread_mutex_consistent, ENOTRECOVERABLE.
+// About: robust mutexes whose owner ends: EOWNERDEAD, pthread_mutex_consistent, ENOTRECOVERABLE.
+// Covers: pthread_mutex_trylock
 // Outcome: exit 0
 //
 // The waiters may come before or after the owner's end; both ways exactly one of them

@@ -1,4 +1,5 @@
-// Covers: a normal mutex that its owner locks again.
+// About: a normal mutex that its owner locks again.
+// Covers: pthread_mutex_lock, pthread_mutex_unlock
 // Outcome: deadlock
 #include <pthread.h>
 

@@ -1,4 +1,5 @@
-// Covers: pthread_mutex_timedlock, pthread_mutex_clocklock, ETIMEDOUT, EINVAL.
+// About: pthread_mutex_timedlock, pthread_mutex_clocklock, ETIMEDOUT, EINVAL.
+// Covers: pthread_mutex_clocklock, pthread_mutex_timedlock
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

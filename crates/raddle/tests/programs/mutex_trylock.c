@@ -1,4 +1,5 @@
-// Covers: pthread_mutex_trylock under contention.
+// About: pthread_mutex_trylock under contention.
+// Covers: pthread_mutex_trylock
 // Outcome: exit 0
 //
 // Whoever fails to get the lock counts that instead; nothing is counted twice or dropped.

@@ -1,4 +1,5 @@
-// Covers: pthread_once from several threads, also inside of another pthread_once.
+// About: pthread_once from several threads, also inside of another pthread_once.
+// Covers: pthread_once
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: pthread_once whose initializer is cancelled: the next caller starts it again.
+// About: pthread_once whose initializer is cancelled: the next caller starts it again.
+// Covers: pthread_once
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: an initializer that needs its own result.
+// About: an initializer that needs its own result.
+// Covers: pthread_once
 // Outcome: deadlock
 #include <pthread.h>
 

@@ -1,4 +1,5 @@
-// Covers: pipe, read that waits for write, writev, readv, end of file, EPIPE.
+// About: pipe, read that waits for write, writev, readv, end of file, EPIPE.
+// Covers: read, readv, write, writev
 // Outcome: exit 0
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
-// Covers: a write that is larger than the pipe and waits for its reader half way through.
+// About: a write that is larger than the pipe and waits for its reader half way through.
+// Covers: write
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

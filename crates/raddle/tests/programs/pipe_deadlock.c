@@ -1,5 +1,6 @@
-// Covers: two threads that each read first what the other writes second.
-// Outcome: deadlock | hang
+// About: two threads that each read first what the other writes second.
+// Covers: read
+// Outcome: deadlock | timed out
 // Timeout: 0.1
 //
 // Every end of both pipes is in this process, so nobody can come to help; a tool that

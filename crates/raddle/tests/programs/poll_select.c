@@ -1,4 +1,5 @@
-// Covers: poll, ppoll, select, pselect: with a timeout that passes, and with input that comes.
+// About: poll, ppoll, select, pselect: with a timeout that passes, and with input that comes.
+// Covers: poll, ppoll, pselect, select
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

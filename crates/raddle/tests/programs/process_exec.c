@@ -1,4 +1,5 @@
-// Covers: exec in place of the program, while other threads run; it never returns.
+// About: exec in place of the program, while other threads run; it never returns.
+// Covers: usleep
 // Outcome: exit 8
 #include <pthread.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
-// Covers: pthread_getaffinity_np, sched_getaffinity, sysconf(_SC_NPROCESSORS_ONLN), get_nprocs, sched_getcpu:
-// Covers: a program that sizes its pool by processors sees them all, wherever it runs.
+// About: pthread_getaffinity_np, sched_getaffinity, sysconf(_SC_NPROCESSORS_ONLN), get_nprocs, sched_getcpu:
+// a program that sizes its pool by processors sees them all, wherever it runs.
+// Covers: pthread_getaffinity_np, pthread_setaffinity_np, sched_getaffinity
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

@@ -1,4 +1,5 @@
-// Covers: a check and an act, each under the lock, but not together: no data race, yet wrong.
+// About: a check and an act, each under the lock, but not together: no data race, yet wrong.
+// Covers: pthread_mutex_lock, pthread_mutex_unlock
 // Outcome: exit 0 | exit 1
 // Must: exit 1
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: a flag that is set before what it announces is there.
+// About: a flag that is set before what it announces is there.
+// Covers: calloc, free, pthread_mutex_lock, pthread_mutex_unlock
 // Outcome: exit 0 | assert
 // Must: assert
 #include <assert.h>

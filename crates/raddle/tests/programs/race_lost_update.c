@@ -1,4 +1,5 @@
-// Covers: two threads that count without a lock.
+// About: two threads that count without a lock.
+// Covers: __assert_fail, Read, Write, Switch, Step
 // Outcome: exit 0 | assert
 // Must: assert
 #include <assert.h>

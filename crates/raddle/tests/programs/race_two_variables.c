@@ -1,4 +1,5 @@
-// Covers: two variables that belong together, each updated atomically.
+// About: two variables that belong together, each updated atomically.
+// Covers: __assert_fail
 // Outcome: exit 0 | assert
 // Must: assert
 #include <assert.h>

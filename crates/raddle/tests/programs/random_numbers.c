@@ -1,4 +1,5 @@
-// Covers: getrandom, getentropy, arc4random, rand, random, rand_r, drand48, /dev/urandom.
+// About: getrandom, getentropy, arc4random, rand, random, rand_r, drand48, /dev/urandom.
+// Covers: arc4random_buf, arc4random_uniform, getentropy, getrandom
 // Outcome: exit 0
 //
 // Different numbers each time they are asked for; under a seed, the same ones in each run.

@@ -1,4 +1,5 @@
-// Covers: calls 5000 deep in two threads at once: entries and exits without accesses between.
+// About: calls 5000 deep in two threads at once: entries and exits without accesses between.
+// Covers: __tsan_func_entry, __tsan_func_exit, Enter, Leave
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: process::abort in a thread; nothing is dropped or flushed.
+// About: process::abort in a thread; nothing is dropped or flushed.
+// Covers: AtomicUpdate, Signal
 // Outcome: signal SIGABRT
 
 use std::{process, thread};

@@ -1,4 +1,7 @@
-// Covers: atomics of all widths, compare_exchange, fetch_update, fences, a spin lock of one's own.
+// About: atomics of all widths, compare_exchange, fetch_update, fences, a spin lock of one's own.
+// Covers: __tsan_atomic16_compare_exchange_val, __tsan_atomic8_compare_exchange_val, syscall,
+// Covers: AtomicLoad, AtomicStore, AtomicUpdate, AtomicSwap, AtomicMiss, Fence, FutexWait,
+// Covers: FutexWoken, FutexWake
 // Outcome: exit 0
 
 use std::cell::UnsafeCell;

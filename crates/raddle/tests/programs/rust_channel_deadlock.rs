@@ -1,4 +1,5 @@
-// Covers: a receiver that waits while it holds a sender itself, so that the channel never closes.
+// About: a receiver that waits while it holds a sender itself, so that the channel never closes.
+// Covers: syscall, AtomicSwap, AtomicMiss, FutexWait, FutexWoken, FutexWake
 // Outcome: deadlock | lost wake-up
 
 use std::sync::mpsc;

@@ -1,4 +1,5 @@
-// Covers: mpsc::channel, sync_channel with and without room, recv_timeout, try_recv, disconnection.
+// About: mpsc::channel, sync_channel with and without room, recv_timeout, try_recv, disconnection.
+// Covers: syscall, AtomicSwap, AtomicMiss, FutexWait, FutexWoken, FutexWake, Yield, Clock
 // Outcome: exit 0
 
 use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError, TrySendError};

@@ -1,4 +1,5 @@
-// Covers: Condvar: wait, wait_while, wait_timeout, notify_one, notify_all.
+// About: Condvar: wait, wait_while, wait_timeout, notify_one, notify_all.
+// Covers: syscall, AtomicSwap, AtomicMiss, FutexWait, FutexWoken, FutexWake, Clock
 // Outcome: exit 0
 
 use std::collections::VecDeque;

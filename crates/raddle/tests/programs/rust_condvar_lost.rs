@@ -1,4 +1,5 @@
-// Covers: a Condvar that is notified before anybody waits, and no condition that remembers it.
+// About: a Condvar that is notified before anybody waits, and no condition that remembers it.
+// Covers: syscall, AtomicSwap, AtomicMiss, FutexWait, FutexWoken, FutexWake
 // Outcome: exit 0 | lost wake-up | deadlock
 //
 // Its futex is not told apart from others for sure, so the plain word is fair as well.

@@ -1,4 +1,5 @@
-// Covers: two Mutexes in opposite orders: atomics and futexes that have to be seen as locks.
+// About: two Mutexes in opposite orders: atomics and futexes that have to be seen as locks.
+// Covers: syscall, AtomicSwap, AtomicMiss, FutexWait, FutexWoken, FutexWake
 // Outcome: exit 0 | deadlock
 // Must: deadlock
 

@@ -1,4 +1,5 @@
-// Covers: process::exit from a thread while the main thread waits for a lock; Command; available_parallelism.
+// About: process::exit from a thread while the main thread waits for a lock; Command; available_parallelism.
+// Covers: syscall, AtomicSwap, AtomicMiss, FutexWait
 // Outcome: exit 12
 // External: other processes or threads of the C library feed it
 

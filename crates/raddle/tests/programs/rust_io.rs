@@ -1,4 +1,6 @@
-// Covers: println from several threads, stdin, files, TcpListener and TcpStream on loopback, Instant, SystemTime.
+// About: println from several threads, stdin, files, TcpListener and TcpStream on loopback, Instant, SystemTime.
+// Covers: syscall, AtomicSwap, Before, After, FutexWait, FutexWoken, FutexWake, Sleep, Block,
+// Covers: Unblock, Clock
 // Outcome: exit 0
 // Stdin: one\ntwo\nthree\n
 

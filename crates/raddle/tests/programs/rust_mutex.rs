@@ -1,4 +1,9 @@
-// Covers: Mutex, try_lock, Arc, spawn, join with a result, thread names and builders.
+// About: Mutex, try_lock, Arc, spawn, join with a result, thread names and builders.
+// Covers: __tsan_atomic32_compare_exchange_val, __tsan_atomic64_compare_exchange_val,
+// Covers: __tsan_atomic_thread_fence, __tsan_memcpy, __tsan_memmove, __tsan_memset,
+// Covers: __tsan_unaligned_read16, __tsan_unaligned_read8, __tsan_unaligned_write4,
+// Covers: __tsan_unaligned_write8, syscall, AtomicSwap, AtomicMiss, FutexWait, FutexWoken,
+// Covers: FutexWake
 // Outcome: exit 0
 
 use std::collections::HashMap;

@@ -1,4 +1,6 @@
-// Covers: Once, OnceLock, LazyLock from several threads; a Once that a panic poisons.
+// About: Once, OnceLock, LazyLock from several threads; a Once that a panic poisons.
+// Covers: syscall, AtomicSwap, OnceBegin, OnceEnd, OncePass, FutexWait, FutexWoken, FutexWake,
+// Covers: Yield
 // Outcome: exit 0
 
 use std::panic;

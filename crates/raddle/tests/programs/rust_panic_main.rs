@@ -1,4 +1,5 @@
-// Covers: a panic in the main thread while others run and wait: exit code 101.
+// About: a panic in the main thread while others run and wait: exit code 101.
+// Covers: syscall, FutexWait, Sleep
 // Outcome: exit 101
 
 use std::thread;

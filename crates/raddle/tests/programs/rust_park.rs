@@ -1,4 +1,5 @@
-// Covers: park, unpark, park_timeout, an unpark that comes first; yield_now, sleep.
+// About: park, unpark, park_timeout, an unpark that comes first; yield_now, sleep.
+// Covers: syscall, AtomicSwap, FutexWait, FutexWoken, FutexWake, Sleep, Yield, Clock
 // Outcome: exit 0
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -1,4 +1,5 @@
-// Covers: a panic under a Mutex and an RwLock: poisoning, join gives the error, the program goes on.
+// About: a panic under a Mutex and an RwLock: poisoning, join gives the error, the program goes on.
+// Covers: AtomicUpdate, AtomicSwap
 // Outcome: exit 0
 
 use std::panic;

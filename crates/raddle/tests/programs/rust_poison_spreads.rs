@@ -1,4 +1,5 @@
-// Covers: a panic in a thread that poisons a Mutex which the main thread unwraps, or not, as the order has it.
+// About: a panic in a thread that poisons a Mutex which the main thread unwraps, or not, as the order has it.
+// Covers: syscall, AtomicSwap, AtomicMiss, FutexWait, FutexWoken, FutexWake
 // Outcome: exit 0 | exit 101
 // Must: exit 101
 

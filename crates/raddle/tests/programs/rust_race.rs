@@ -1,4 +1,5 @@
-// Covers: a `static mut` that two threads change: a lost update, found by an assertion.
+// About: a `static mut` that two threads change: a lost update, found by an assertion.
+// Covers: syscall, AtomicSwap, FutexWait, FutexWoken, FutexWake
 // Outcome: exit 0 | exit 101
 // Must: exit 101
 

@@ -1,4 +1,5 @@
-// Covers: RwLock: readers share, writers do not; try_read, try_write; a Barrier proves the sharing.
+// About: RwLock: readers share, writers do not; try_read, try_write; a Barrier proves the sharing.
+// Covers: syscall, AtomicSwap, AtomicMiss, FutexWait, FutexWoken, FutexWake
 // Outcome: exit 0
 
 use std::sync::atomic::{AtomicUsize, Ordering};

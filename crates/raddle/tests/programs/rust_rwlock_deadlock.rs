@@ -1,4 +1,5 @@
-// Covers: a reader that reads again while a writer waits: std's RwLock prefers writers.
+// About: a reader that reads again while a writer waits: std's RwLock prefers writers.
+// Covers: syscall, AtomicSwap, AtomicMiss, FutexWait, FutexWoken, FutexWake
 // Outcome: exit 0 | deadlock
 // Must: deadlock
 

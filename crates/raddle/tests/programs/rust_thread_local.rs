@@ -1,4 +1,5 @@
-// Covers: thread_local with Drop that locks and sends; const initialization; scoped threads that borrow.
+// About: thread_local with Drop that locks and sends; const initialization; scoped threads that borrow.
+// Covers: syscall, AtomicSwap, AtomicMiss, FutexWait, FutexWoken, FutexWake
 // Outcome: exit 0
 
 use std::cell::{Cell, RefCell};

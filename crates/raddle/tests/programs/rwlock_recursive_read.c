@@ -1,5 +1,7 @@
-// Covers: a reader that reads again while a writer waits, by default and with
-// Covers: PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP.
+// About: a reader that reads again while a writer waits, by default and with
+// PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP.
+// Covers: pthread_rwlock_destroy, pthread_rwlock_init, pthread_rwlock_rdlock,
+// Covers: pthread_rwlock_unlock, pthread_rwlock_wrlock
 // Outcome: exit 0 | deadlock
 // Must: deadlock
 //

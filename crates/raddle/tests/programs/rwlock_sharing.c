@@ -1,4 +1,5 @@
-// Covers: pthread_rwlock_rdlock, pthread_rwlock_wrlock, pthread_rwlock_unlock.
+// About: pthread_rwlock_rdlock, pthread_rwlock_wrlock, pthread_rwlock_unlock.
+// Covers: pthread_rwlock_rdlock, pthread_rwlock_unlock, pthread_rwlock_wrlock
 // Outcome: exit 0
 //
 // Readers meet inside, which a barrier proves; a writer is alone.

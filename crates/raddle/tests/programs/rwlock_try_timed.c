@@ -1,4 +1,6 @@
-// Covers: pthread_rwlock_try*, pthread_rwlock_timed*, pthread_rwlock_clock*: EBUSY, ETIMEDOUT, EDEADLK.
+// About: pthread_rwlock_try*, pthread_rwlock_timed*, pthread_rwlock_clock*: EBUSY, ETIMEDOUT, EDEADLK.
+// Covers: pthread_rwlock_clockrdlock, pthread_rwlock_clockwrlock, pthread_rwlock_timedrdlock,
+// Covers: pthread_rwlock_timedwrlock, pthread_rwlock_tryrdlock, pthread_rwlock_trywrlock
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

@@ -1,4 +1,5 @@
-// Covers: two readers that both want to become the writer.
+// About: two readers that both want to become the writer.
+// Covers: pthread_rwlock_rdlock, pthread_rwlock_unlock, pthread_rwlock_wrlock
 // Outcome: deadlock
 #include <pthread.h>
 

@@ -1,4 +1,5 @@
-// Covers: two semaphores, used as locks and taken in opposite orders.
+// About: two semaphores, used as locks and taken in opposite orders.
+// Covers: sem_init, sem_post, sem_wait, SemWait
 // Outcome: exit 0 | deadlock
 // Must: deadlock
 #include <pthread.h>

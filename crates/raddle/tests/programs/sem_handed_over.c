@@ -1,5 +1,6 @@
-// Covers: memory that threads hand over by semaphores, so that there is only one order: accesses
+// About: memory that threads hand over by semaphores, so that there is only one order: accesses
 // of all sizes, aligned and not, ranges, atomics, blocks that another thread frees.
+// Covers: sem_init, sem_post, sem_wait
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

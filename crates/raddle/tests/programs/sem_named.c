@@ -1,4 +1,5 @@
-// Covers: sem_open, sem_close, sem_unlink, EEXIST, ENOENT.
+// About: sem_open, sem_close, sem_unlink, EEXIST, ENOENT.
+// Covers: sem_post, sem_trywait, sem_wait, SemAsk
 // Outcome: exit 0
 #include <assert.h>
 #include <errno.h>

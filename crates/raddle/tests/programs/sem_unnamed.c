@@ -1,4 +1,5 @@
-// Covers: sem_init, sem_wait, sem_post, sem_trywait, sem_timedwait, sem_clockwait, sem_getvalue.
+// About: sem_init, sem_wait, sem_post, sem_trywait, sem_timedwait, sem_clockwait, sem_getvalue.
+// Covers: sem_clockwait, sem_getvalue, sem_init, sem_post, sem_timedwait, sem_trywait, sem_wait
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

@@ -1,4 +1,5 @@
-// Covers: signals that end nanosleep, pause, sem_wait, read with EINTR; SA_RESTART, which does not.
+// About: signals that end nanosleep, pause, sem_wait, read with EINTR; SA_RESTART, which does not.
+// Covers: nanosleep, pause, read, sem_wait
 // Outcome: exit 0
 //
 // The sender repeats itself until it was heard, since a signal may come before the call.

@@ -1,5 +1,6 @@
-// Covers: pthread_kill, sigaction with SA_SIGINFO, pthread_sigmask, sigpending; the handler runs in the
-// Covers: thread that was meant.
+// About: pthread_kill, sigaction with SA_SIGINFO, pthread_sigmask, sigpending; the handler runs in the
+// thread that was meant.
+// Covers: pthread_kill, pthread_sigmask, sigaction
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

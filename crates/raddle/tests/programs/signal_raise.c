@@ -1,4 +1,5 @@
-// Covers: raise, signal, sigsuspend, sem_post in a handler, sigaltstack, a handler that is reset.
+// About: raise, signal, sigsuspend, sem_post in a handler, sigaltstack, a handler that is reset.
+// Covers: raise, sem_post, signal, sigsuspend
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

@@ -1,4 +1,5 @@
-// Covers: sigwait, sigwaitinfo, sigtimedwait in a thread of their own; kill, sigqueue with a value.
+// About: sigwait, sigwaitinfo, sigtimedwait in a thread of their own; kill, sigqueue with a value.
+// Covers: kill, sigqueue, sigtimedwait, sigwait, sigwaitinfo
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

@@ -1,4 +1,5 @@
-// Covers: timer_create with SIGEV_THREAD: threads that libc starts by itself.
+// About: timer_create with SIGEV_THREAD: threads that libc starts by itself.
+// Covers: timer_create, timer_delete, timer_settime
 // Outcome: exit 0
 // External: other processes or threads of the C library feed it
 #include <assert.h>

@@ -1,4 +1,5 @@
-// Covers: alarm, setitimer, timer_create with SIGEV_SIGNAL: handlers that run in time.
+// About: alarm, setitimer, timer_create with SIGEV_SIGNAL: handlers that run in time.
+// Covers: alarm, setitimer, timer_create
 // Outcome: exit 0
 #include <assert.h>
 #include <errno.h>

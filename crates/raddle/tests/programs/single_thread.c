@@ -1,4 +1,5 @@
-// Covers: a program without threads: locks, heap, files, exit status.
+// About: a program without threads: locks, heap, files, exit status.
+// Covers: free, malloc, pthread_mutex_lock, pthread_mutex_unlock, strcmp, WriteRange
 // Outcome: exit 0
 #include <assert.h>
 #include <errno.h>

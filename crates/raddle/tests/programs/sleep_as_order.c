@@ -1,4 +1,5 @@
-// Covers: two seconds of usleep in place of a wait: right only as long as nobody is slow.
+// About: two seconds of usleep in place of a wait: right only as long as nobody is slow.
+// Covers: usleep
 // Outcome: exit 0 | assert
 #include <assert.h>
 #include <pthread.h>

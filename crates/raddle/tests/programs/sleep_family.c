@@ -1,4 +1,5 @@
-// Covers: sleep, usleep, nanosleep, clock_nanosleep relative and absolute, thrd_sleep; EINVAL.
+// About: sleep, usleep, nanosleep, clock_nanosleep relative and absolute, thrd_sleep; EINVAL.
+// Covers: clock_nanosleep, nanosleep, sleep, thrd_sleep, usleep
 // Outcome: exit 0
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
-// Covers: sleeps of different lengths, which end in the order of their deadlines.
+// About: sleeps of different lengths, which end in the order of their deadlines.
+// Covers: pthread_mutex_lock, pthread_mutex_unlock, usleep
 // Outcome: exit 0 | exit 1
 //
 // No time passes between the starts of the threads but what they do, so a sorted result is

@@ -1,4 +1,5 @@
-// Covers: socketpair, send, recv, sendmsg, recvmsg, MSG_DONTWAIT, shutdown, SO_RCVTIMEO.
+// About: socketpair, send, recv, sendmsg, recvmsg, MSG_DONTWAIT, shutdown, SO_RCVTIMEO.
+// Covers: recv, recvmsg, send, sendmsg
 // Outcome: exit 0
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
-// Covers: loops on C11 atomics: flag, ticket lock, test-and-set lock.
+// About: loops on C11 atomics: flag, ticket lock, test-and-set lock.
+// Covers: Read, Write, AtomicLoad, AtomicStore, AtomicUpdate
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

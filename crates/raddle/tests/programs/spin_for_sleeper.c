@@ -1,5 +1,6 @@
-// Covers: a loop without yield or clock that waits for a thread which sleeps: virtual time has to
-// Covers: pass although somebody can run.
+// About: a loop without yield or clock that waits for a thread which sleeps: virtual time has to
+// pass although somebody can run.
+// Covers: usleep
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

@@ -1,5 +1,6 @@
-// Covers: a lock in inline assembly, which no instrumentation sees, spun on with `pause`, and one
-// Covers: spun on with sched_yield.
+// About: a lock in inline assembly, which no instrumentation sees, spun on with `pause`, and one
+// spun on with sched_yield.
+// Covers: sched_yield
 // Outcome: exit 0
 // Seeds: 2
 // External: the turn is taken away by the clock on the wall

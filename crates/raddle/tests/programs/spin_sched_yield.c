@@ -1,4 +1,5 @@
-// Covers: sched_yield and pthread_yield in loops that wait for another thread, or a sleeping one.
+// About: sched_yield and pthread_yield in loops that wait for another thread, or a sleeping one.
+// Covers: sched_yield
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: loops on a volatile flag, with and without work inside, no yield.
+// About: loops on a volatile flag, with and without work inside, no yield.
+// Covers: Read, Write
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: pthread_spin_init, pthread_spin_lock, pthread_spin_trylock, pthread_spin_unlock.
+// About: pthread_spin_init, pthread_spin_lock, pthread_spin_trylock, pthread_spin_unlock.
+// Covers: pthread_spin_init, pthread_spin_lock, pthread_spin_trylock, pthread_spin_unlock
 // Outcome: exit 0
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
-// Covers: spin locks taken in opposite orders.
+// About: spin locks taken in opposite orders.
+// Covers: pthread_spin_init, pthread_spin_lock, pthread_spin_unlock
 // Outcome: exit 0 | deadlock
 // Must: deadlock
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: standard input by fgets, getchar, scanf and read, from several threads.
+// About: standard input by fgets, getchar, scanf and read, from several threads.
+// Covers: read
 // Outcome: exit 0
 // Stdin: 3\nalpha\nbeta\ngamma\n7 tail\n
 #include <assert.h>

@@ -1,5 +1,6 @@
-// Covers: printf, fprintf, puts, fputs, putchar, flockfile, snprintf, vfprintf, fopen, fwrite, setvbuf from
-// Covers: several threads: lines stay whole.
+// About: printf, fprintf, puts, fputs, putchar, flockfile, snprintf, vfprintf, fopen, fwrite, setvbuf from
+// several threads: lines stay whole.
+// Covers: flockfile, funlockfile
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

@@ -1,4 +1,6 @@
-// Covers: mem* and str* functions on buffers that threads share under a lock.
+// About: mem* and str* functions on buffers that threads share under a lock.
+// Covers: bcmp, bzero, memchr, memcmp, stpcpy, strcasecmp, strcat, strchr, strcpy, strncat,
+// Covers: strncmp, strncpy, strndup, strnlen, strrchr, strstr
 // Outcome: exit 0
 // Flags: -fno-builtin
 #define _GNU_SOURCE

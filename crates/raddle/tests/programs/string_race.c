@@ -1,4 +1,5 @@
-// Covers: strcpy and strcat of one thread between strlen and memcpy of another.
+// About: strcpy and strcat of one thread between strlen and memcpy of another.
+// Covers: memcpy, strcat, strcpy, strlen
 // Outcome: exit 0 | assert
 // Must: assert
 // Flags: -fno-builtin

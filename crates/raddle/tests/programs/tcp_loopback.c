@@ -1,5 +1,6 @@
-// Covers: socket, bind, listen, accept, accept4, connect over loopback TCP; a server with a thread
-// Covers: per connection.
+// About: socket, bind, listen, accept, accept4, connect over loopback TCP; a server with a thread
+// per connection.
+// Covers: accept, accept4, connect
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <arpa/inet.h>

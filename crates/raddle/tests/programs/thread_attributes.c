@@ -1,4 +1,5 @@
-// Covers: stack size, stack of one's own, pthread_getattr_np, pthread_setname_np, pthread_equal.
+// About: stack size, stack of one's own, pthread_getattr_np, pthread_setname_np, pthread_equal.
+// Covers: pthread_setname_np
 // Outcome: exit 0
 #define _GNU_SOURCE
 #include <assert.h>

@@ -1,4 +1,5 @@
-// Covers: detached threads, by attribute and by pthread_detach.
+// About: detached threads, by attribute and by pthread_detach.
+// Covers: pthread_detach
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

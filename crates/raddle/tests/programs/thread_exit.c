@@ -1,4 +1,5 @@
-// Covers: pthread_exit from nested calls, its value, cleanup handlers in reverse order.
+// About: pthread_exit from nested calls, its value, cleanup handlers in reverse order.
+// Covers: pthread_mutex_lock, pthread_mutex_unlock, End, Join
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

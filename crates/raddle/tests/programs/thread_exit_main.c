@@ -1,4 +1,5 @@
-// Covers: pthread_exit of the main thread: the others go on, one joins it, the last one ends the process.
+// About: pthread_exit of the main thread: the others go on, one joins it, the last one ends the process.
+// Covers: atexit
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

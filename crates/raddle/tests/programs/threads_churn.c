@@ -1,4 +1,5 @@
-// Covers: 1000 short threads, a few at a time, each of which starts at the place of an earlier one.
+// About: 1000 short threads, a few at a time, each of which starts at the place of an earlier one.
+// Covers: Read, AtomicLoad, AtomicUpdate
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: 200 threads at the same time, which a barrier proves.
+// About: 200 threads at the same time, which a barrier proves.
+// Covers: pthread_barrier_init, pthread_barrier_wait
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

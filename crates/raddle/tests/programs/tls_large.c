@@ -1,4 +1,5 @@
-// Covers: large thread-local data, zeroed and initialized, on a small stack; addresses that are handed on.
+// About: large thread-local data, zeroed and initialized, on a small stack; addresses that are handed on.
+// Covers: pthread_barrier_init, pthread_barrier_wait
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: sendto, recvfrom on unix datagram sockets with abstract names; a full queue that blocks.
+// About: sendto, recvfrom on unix datagram sockets with abstract names; a full queue that blocks.
+// Covers: recvfrom, sendto
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>

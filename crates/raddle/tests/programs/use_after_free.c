@@ -1,4 +1,5 @@
-// Covers: a read of freed memory, which natively goes unnoticed.
+// About: a read of freed memory, which natively goes unnoticed.
+// Covers: calloc, free
 // Outcome: exit 0 | use after free
 // Must: use after free
 #include <pthread.h>

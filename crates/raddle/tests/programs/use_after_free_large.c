@@ -1,4 +1,5 @@
-// Covers: freed memory of many pages: a fault, which has a better name.
+// About: freed memory of many pages: a fault, which has a better name.
+// Covers: calloc, free
 // Outcome: exit 0 | signal SIGSEGV | use after free
 // Must: use after free
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: a library function that reads freed memory.
+// About: a library function that reads freed memory.
+// Covers: strdup
 // Outcome: exit 0 | use after free
 // Must: use after free
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// Covers: the old place of a block that moved.
+// About: the old place of a block that moved.
+// Covers: realloc
 // Outcome: exit 0 | use after free
 // Must: use after free
 #include <pthread.h>

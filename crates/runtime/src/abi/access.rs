@@ -1,12 +1,12 @@
-//! Plain accesses: the path that everything else must not slow down.
+//! Plain accesses: the fast path, which nothing else may slow down.
 //!
-//! Without a trace an access is a countdown, six instructions with the return: the mode,
-//! its branch, where the thread's words are, the countdown, its branch. Once the program has
-//! freed memory five more find out whether the address lies where freed blocks do
-//! ([`crate::freed`]), and five whether it is in one. With a trace follows a look at the table
-//! of [`crate::repeats`]: an access that only repeats others is counted; for any other follow
-//! the two stores of a record, the cursor, and the check for the chunk's end. With histories
-//! follows a look at the state of the memory and at a table of where it leads
+//! Without a trace an access is a countdown, six instructions including the return: the mode, its
+//! branch, the address of the thread's words, the countdown, its branch. Once the program has
+//! freed memory, five more check whether the address lies where freed blocks do
+//! ([`crate::freed`]), and another five whether it is in one. With a trace, a lookup in the table
+//! of [`crate::repeats`] follows: an access that only repeats others is counted; any other
+//! appends a record with two stores, moves the cursor, and checks for the end of the chunk. With
+//! histories, a lookup of the memory's state and of the transition from it follows
 //! ([`crate::history`]). Everything else happens in [`crate::hook::slow_access`].
 
 use core::arch::naked_asm;
@@ -15,11 +15,33 @@ use raddle_trace::control::Lane;
 use raddle_trace::history::{ADDRESS_BITS, SPLIT};
 use raddle_trace::record::{Kind, SIZE, VOLATILE, VPTR};
 
-use super::stub::slow_access;
-use crate::{freed, history, lane, repeats, shared, tls};
+use crate::export::raddle_cancel;
+use crate::{freed, history, hook, lane, repeats, shared, tls};
 
-/// Goes on at `$freed` if the address in rdi is in a freed block, and behind if it only lies where
-/// such blocks do; otherwise at `$elsewhere`.
+/// [`hook::slow_access`], followed by a cancellation point for threads with asynchronous
+/// cancellation.
+#[unsafe(naked)]
+pub(super) extern "C" fn slow_access() {
+    naked_asm!(
+        ".cfi_startproc",
+        "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
+        "call {slow}",
+        "add rsp, 8",
+        ".cfi_adjust_cfa_offset -8",
+        "mov rax, qword ptr [rip + raddle_tls@GOTTPOFF]",
+        "cmp qword ptr fs:[rax + {cancel}], 0",
+        "jne {cancelled}",
+        "ret",
+        ".cfi_endproc",
+        slow = sym hook::slow_access,
+        cancel = const tls::CANCEL,
+        cancelled = sym raddle_cancel,
+    )
+}
+
+/// Continues at `$freed` if the address in rdi is in a freed block, falls through if it only lies
+/// where such blocks do, and otherwise continues at `$elsewhere`.
 macro_rules! unless_freed {
     ($elsewhere:literal, $freed:literal) => {
         concat!(
@@ -37,7 +59,7 @@ macro_rules! unless_freed {
     };
 }
 
-/// The body of an access callback: the address in rdi; `$head` the record's first word
+/// The body of an access callback. The address is in rdi; `$head` is the record's first word
 /// without the address, `$shift` the logarithm of the size.
 macro_rules! access {
     ($head:expr, $shift:expr) => {
@@ -50,7 +72,7 @@ macro_rules! access {
             "js 3f",
             "ret",
             "2:",
-            // The one mode that is larger watches.
+            // The only larger mode watches freed memory.
             "jna 5f",
             unless_freed!("4b", "3f"),
             "jmp 4b",
@@ -66,12 +88,12 @@ macro_rules! access {
             "js 3f",
             "mov rdx, qword ptr fs:[rax + {lane}]",
             "mov r9, qword ptr [rsp]",
-            // A wild pointer must not spill into the kind.
+            // A wild pointer must not overwrite the kind.
             "shl rdi, 16",
             "shr rdi, 16",
             "movabs r8, {head}",
             "or r8, rdi",
-            // The place in the table.
+            // The slot in the table.
             "mov r10d, {spread}",
             "imul r10, r9",
             "shr r10, {spread_shift}",
@@ -82,7 +104,7 @@ macro_rules! access {
             "and edi, {offsets}",
             "lea r10, [rip + {table}]",
             "add rdi, r10",
-            // What the place would hold if this were a repeat.
+            // What the slot holds if this is a repeat.
             "mov r10, qword ptr [rip + {stamp}]",
             "xor r10, r9",
             "cmp qword ptr [rdi], r8",
@@ -133,7 +155,7 @@ macro_rules! access {
             "mov rax, qword ptr [rip + raddle_tls@GOTTPOFF]",
             "sub qword ptr fs:[rax + {countdown}], 1",
             "js 3f",
-            // The state of all that is accessed into edx; where it is into rcx.
+            // The state of the whole access goes into edx, its address into rcx.
             ".if {size} == 16",
             "jmp 2f",
             ".endif",
@@ -159,7 +181,7 @@ macro_rules! access {
             "cmp edx, dword ptr [rcx + 4]",
             "jne 2f",
             ".endif",
-            // Where does it lead?
+            // Look up the next state.
             "mov r9, qword ptr fs:[rax + {who}]",
             "or r9, qword ptr [rsp]",
             "imul r10d, r9d, {fast_spread}",
@@ -179,7 +201,7 @@ macro_rules! access {
             ".endif",
             "5:",
             "ret",
-            // Free threads: others may change the table, and the state.
+            // Free threads: others may change the table and the state.
             "7:",
             "cmp qword ptr [r11 + r10 * 2], r9",
             "jne 2f",
@@ -198,7 +220,7 @@ macro_rules! access {
             ".endif",
             "je 5b",
             "2:",
-            // No step from freed memory is known.
+            // No transition from freed memory is known.
             unless_freed!("6f", "8f"),
             "6:",
             "movabs rsi, {head}",
@@ -211,8 +233,8 @@ macro_rules! access {
             "movabs rsi, {head}",
             "mov rdx, qword ptr [rsp]",
             "jmp {slow}",
-            // The next one starts with a line of the cache, and so does the section, if this has
-            // one of its own.
+            // The next function starts on a cache line, and so does the section if it has its
+            // own.
             ".p2align 6",
             mode = sym shared::MODE,
             who = const if $head >> 56 == Kind::Write as u64 { tls::WRITER } else { tls::READER },
@@ -245,7 +267,7 @@ macro_rules! access {
             second = const repeats::SECOND,
             taken = sym repeats::TAKEN,
             repeats = const core::mem::offset_of!(Lane, repeats),
-            told = const core::mem::offset_of!(Lane, repeats_told),
+            told = const core::mem::offset_of!(Lane, repeats_recorded),
             many = sym lane::many_repeats,
             full = sym lane::full,
             slow = sym slow_access,
@@ -255,7 +277,7 @@ macro_rules! access {
 
 macro_rules! accesses {
     ($($name:ident => $kind:ident, $info:expr;)*) => {$(
-        /// See the module.
+        /// Access callback; see the module.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
         pub(crate) extern "C" fn $name() {
@@ -265,7 +287,7 @@ macro_rules! accesses {
 }
 
 /// A record's first word without the address.
-const fn head(kind: Kind, info: u8) -> u64 {
+pub(super) const fn head(kind: Kind, info: u8) -> u64 {
     (kind as u64) << 56 | (info as u64) << 48
 }
 
@@ -319,10 +341,10 @@ accesses! {
     __tsan_vptr_read => Read, 8 | VPTR;
 }
 
-/// Both in one call: the read first, then the write. clang can emit it for `x = x + 1`.
+/// A read followed by a write in one call. clang can emit it for `x = x + 1`.
 macro_rules! read_writes {
     ($($name:ident => $bytes:expr;)*) => {$(
-        /// See the module.
+        /// Access callback; see the module.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
         pub(crate) extern "C" fn $name() {
@@ -355,11 +377,11 @@ read_writes! {
     __tsan_unaligned_read_write16 => 16;
 }
 
-/// The `_pc` variants, where the program names the place: the second argument replaces the
-/// return address.
+/// The `_pc` variants, where the program passes the code address: the second argument replaces
+/// the return address.
 macro_rules! accesses_at {
     ($($name:ident => $kind:ident, $info:expr;)*) => {$(
-        /// See the module.
+        /// Access callback; see the module.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
         pub(crate) extern "C" fn $name() {

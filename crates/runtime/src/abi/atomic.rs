@@ -1,16 +1,16 @@
-//! Atomic operations: we are the ones to perform them.
+//! Atomic operations, which the runtime performs itself.
 //!
-//! All are performed sequentially consistent, whatever order was asked for: under control
-//! only one thread runs, and weaker orders are not simulated. The order is recorded. Under
-//! control the values are known before the operation is performed, so that it is recorded
-//! first and a kill between the two loses nothing.
+//! All are performed with sequential consistency, whatever order was requested: under control
+//! only one thread runs, and weaker orders are not simulated. The requested order is recorded.
+//! Under control the values are known before the operation is performed, so it is recorded first,
+//! and a kill between the two loses nothing.
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use raddle_trace::record::Kind;
 
-use super::stub::export;
+use crate::export::{export, export_cancellable};
 use crate::sched::thread::{NEVER, Wait};
 use crate::{freed, hook, sched};
 
@@ -19,7 +19,7 @@ trait Cell: Copy + PartialEq {
     const BYTES: u8;
     fn low(self) -> u64;
     fn load(at: *mut Self) -> Self;
-    /// Stores `new` if the value is `old`; gives the value before.
+    /// Stores `new` if the value is `old`; returns the previous value.
     fn swap_if(at: *mut Self, old: Self, new: Self) -> Self;
 }
 
@@ -52,7 +52,7 @@ impl Cell for u128 {
         self as u64
     }
     fn load(at: *mut Self) -> Self {
-        // Comparing with zero and storing zero changes nothing, and reads 16 bytes at once.
+        // Comparing with zero and storing zero changes nothing and reads 16 bytes at once.
         Self::swap_if(at, 0, 0)
     }
     fn swap_if(at: *mut Self, old: Self, new: Self) -> Self {
@@ -77,7 +77,7 @@ impl Cell for u128 {
     }
 }
 
-/// Stores what `f` makes of the value; gives it before and after.
+/// Applies `f` to the value; returns the value before and after.
 fn apply<T: Cell>(at: *mut T, f: impl Fn(T) -> T) -> (T, T) {
     let mut value = T::load(at);
     loop {
@@ -90,7 +90,7 @@ fn apply<T: Cell>(at: *mut T, f: impl Fn(T) -> T) -> (T, T) {
     }
 }
 
-/// A step of the running thread; true if it is under control.
+/// A step of the running thread; returns the thread if it is under control.
 fn step(at: u64, write: bool, pc: u64) -> Option<u32> {
     let me = hook::me()?;
     hook::about_to(me, at, write);
@@ -122,8 +122,8 @@ fn update<T: Cell>(at: *mut T, order: i32, kind: Kind, f: impl Fn(T) -> T) -> T 
     if let Some(me) = step(at as u64, true, pc) {
         let before = T::load(at);
         note(before, f(before));
-        // An update that stores what is there (a test-and-set that finds it set) is how some
-        // locks spin.
+        // Some locks spin with updates that store the same value, such as a test-and-set that
+        // finds the flag set.
         if f(before) != before {
             hook::works(me);
         } else if hook::spins(me, pc, at as u64, before.low()) {
@@ -166,7 +166,7 @@ fn compare_exchange<T: Cell>(at: *mut T, expected: T, new: T, order: i32) -> T {
     seen
 }
 
-/// The C++ flavour: a pointer to the expected value, which takes what was seen.
+/// The C++ flavor: `expected` points to the expected value and receives the value found.
 fn compare_exchange_in_place<T: Cell>(at: *mut T, expected: *mut T, new: T, order: i32) -> i32 {
     // SAFETY: the program's own variable, by the ABI.
     let wanted = unsafe { *expected };
@@ -185,7 +185,7 @@ macro_rules! widths {
         mod $module {
             use super::*;
 
-            export! {
+            export_cancellable! {
                 $load => load;
                 $store => store;
                 $exchange => exchange;
@@ -269,6 +269,6 @@ extern "C" fn thread_fence(order: i32) {
     hook::record(Kind::Fence, 0, 0, order as u16, hook::caller(), &[]);
 }
 
-/// Orders nothing that another thread could see.
+/// Affects nothing that another thread could see.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn __tsan_atomic_signal_fence(_: i32) {}

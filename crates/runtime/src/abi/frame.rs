@@ -1,22 +1,22 @@
-//! Functions entered and left, ranges, and the start.
+//! Function entry and exit, ranges, and initialization.
 //!
-//! Entry and exit are recorded so that stacks can be rebuilt afterwards; they are no steps.
+//! Entry and exit are recorded so that stacks can be rebuilt later; they are not steps.
 
 use core::arch::naked_asm;
 
 use raddle_trace::record::{Kind, VPTR};
 
-use super::stub::export;
+use crate::export::export;
 use crate::{hook, lane, shared, tls};
 
-/// Entry and exit share their path: record and return.
+/// Entry and exit share one path: append a record and return.
 macro_rules! frame {
     ($head:expr) => {
         naked_asm!(
             "cmp byte ptr [rip + {mode}], {trace}",
             "jne 2f",
             "mov rax, qword ptr [rip + raddle_tls@GOTTPOFF]",
-            // Only with the turn; a thread without it has no lane to append to.
+            // Only with the turn: a thread without it has no lane to append to.
             "cmp qword ptr fs:[rax + {turn}], 1",
             "jne 3f",
             "mov rdx, qword ptr fs:[rax + {lane}]",
@@ -50,14 +50,14 @@ macro_rules! frame {
     };
 }
 
-/// A function is entered; the argument is its return address.
+/// Function entry; the argument is its return address.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[unsafe(naked)]
 pub(crate) extern "C" fn __tsan_func_entry() {
     frame!((Kind::Enter as u64) << 56)
 }
 
-/// A function is left.
+/// Function exit.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[unsafe(naked)]
 pub(crate) extern "C" fn __tsan_func_exit() {
@@ -88,20 +88,20 @@ extern "C" fn write_range(addr: u64, bytes: u64) {
     hook::range(addr, bytes, true, hook::caller());
 }
 
-/// As for any range, at a place that the program names.
+/// Range access at a code address that the program passes.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn __tsan_read_range_pc(addr: u64, bytes: u64, pc: u64) {
     hook::range(addr, bytes, false, pc);
 }
 
-/// As for any range, at a place that the program names.
+/// Range access at a code address that the program passes.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn __tsan_write_range_pc(addr: u64, bytes: u64, pc: u64) {
     hook::range(addr, bytes, true, pc);
 }
 
-/// A constructor or destructor sets the virtual table pointer. It counts whatever was there:
-/// a new object holds what the stack held before, which is not the same in every mode.
+/// A constructor or destructor sets the virtual table pointer. It counts even if the value stays
+/// the same: a new object contains what the stack held before, which differs between modes.
 extern "C" fn vptr_update(slot: *const u64, _: u64) {
     let head = (Kind::Write as u64) << 56 | u64::from(8 | VPTR) << 48;
     hook::slow_access(slot as u64, head, hook::caller());

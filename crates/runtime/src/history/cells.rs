@@ -1,4 +1,4 @@
-//! The states of places, and the older stints of each.
+//! The states of locations, and the older visits of each.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use raddle_trace::history::{
 use super::machine::Machine;
 use crate::sys;
 
-/// The stints of a place that its state does not tell, the latest first.
+/// The visits of a location that are not in its state, the newest first.
 type Older = [u32; OLDER];
 
 /// The mapped file.
@@ -20,28 +20,28 @@ pub(super) struct Cells {
     start: *mut u8,
 }
 
-/// From this many bytes on, memory is forgotten page by page.
+/// From this size on, memory is cleared page by page.
 const MANY: u64 = 1 << 16;
 const PAGE: u64 = 4096;
 
-/// The same access to place after place finds the same state again and again.
+/// Repeating an access on consecutive locations usually finds the same state each time.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Run {
     state: u32,
     next: u32,
 }
 
-/// The place whose history ended last: those around it often have the same.
+/// The location whose history ended last: its neighbors often have the same.
 #[derive(Clone, Copy, Default)]
 struct Ended {
     state: u32,
-    n_stints: u32,
+    n_visits: u32,
     older: Older,
-    /// Whether it became shared at its end.
+    /// Whether its last access made it shared.
     shares: bool,
 }
 
-/// The state of a place. Free threads change it without a lock as long as it stays theirs.
+/// The state of a location. Free threads change it without a lock as long as it stays theirs.
 fn get(cell: &AtomicU32) -> u32 {
     cell.load(Ordering::Relaxed)
 }
@@ -56,7 +56,7 @@ fn fold(addr: u64) -> u64 {
 
 impl Cells {
     /// # Safety
-    /// A mapping of the whole file starts there, and stays.
+    /// `start` is a permanent mapping of the whole file.
     pub(super) unsafe fn new(start: *mut u8) -> Self {
         Self { start }
     }
@@ -81,24 +81,24 @@ impl Cells {
     }
 
     fn older_word(&self, addr: u64) -> &'static Cell<Older> {
-        // SAFETY: each word of memory has its stints in the file, which one thread at a time, the
+        // SAFETY: each word of memory has its visits in the file, which one thread at a time, the
         // one that has the turn or the lock, looks at and changes.
         unsafe { &*self.at(OLDER_WORDS + (fold(addr) & !(WORD - 1)) * 4) }
     }
 
     fn older_byte(&self, addr: u64) -> &'static Cell<Older> {
-        // SAFETY: as for the stints of words.
+        // SAFETY: as for the visits of words.
         unsafe { &*self.at(OLDER_BYTES + fold(addr) * 16) }
     }
 
-    /// An act on a range. Gives what a plain access did to its first place, if that can be
-    /// done again without us: the state before and after.
+    /// Applies an access to a range. Returns the state of its first location before and after, if
+    /// that is a plain access that the access path can repeat without us.
     pub(super) fn touch(
         &self,
         machine: &mut Machine,
         addr: u64,
         bytes: u64,
-        act: u32,
+        access: u32,
     ) -> Option<(u32, u32)> {
         let end = addr.saturating_add(bytes);
         let mut run = Run::default();
@@ -107,9 +107,9 @@ impl Cells {
         while at < end {
             let is_whole = at.is_multiple_of(WORD) && end - at >= WORD;
             let step = if is_whole {
-                self.touch_word(machine, at, act, &mut run)
+                self.touch_word(machine, at, access, &mut run)
             } else {
-                self.touch_byte(machine, at, act, &mut run)
+                self.touch_byte(machine, at, access, &mut run)
             };
             if at == addr {
                 first = step;
@@ -123,38 +123,38 @@ impl Cells {
         &self,
         machine: &mut Machine,
         addr: u64,
-        act: u32,
+        access: u32,
         run: &mut Run,
     ) -> Option<(u32, u32)> {
         let cell = self.word(addr);
         if get(cell) == SPLIT {
             for at in addr..addr + WORD {
-                self.touch_byte(machine, at, act, run);
+                self.touch_byte(machine, at, access, run);
             }
             return None;
         }
-        move_on(machine, cell, || self.older_word(addr), addr, act, run)
+        move_on(machine, cell, || self.older_word(addr), addr, access, run)
     }
 
     fn touch_byte(
         &self,
         machine: &mut Machine,
         addr: u64,
-        act: u32,
+        access: u32,
         run: &mut Run,
     ) -> Option<(u32, u32)> {
         if get(self.word(addr)) != SPLIT {
             self.split(machine, addr & !(WORD - 1));
         }
-        move_on(machine, self.byte(addr), || self.older_byte(addr), addr, act, run)
+        move_on(machine, self.byte(addr), || self.older_byte(addr), addr, access, run)
     }
 
-    /// From now on the bytes of a word have states of their own.
+    /// From now on, the bytes of a word have states of their own.
     fn split(&self, machine: &Machine, addr: u64) {
         let word = self.word(addr);
         loop {
             let state = get(word);
-            let has_older = state != UNTOUCHED && machine.states.get(state).n_stints > 2;
+            let has_older = state != UNTOUCHED && machine.states.get(state).n_visits > 2;
             for at in addr..addr + WORD {
                 set(self.byte(at), state);
                 if has_older {
@@ -167,19 +167,19 @@ impl Cells {
         }
     }
 
-    /// A block of memory is freed: its history is over, but for its end.
-    pub(super) fn free(&self, machine: &mut Machine, addr: u64, bytes: u64, act: u32) {
-        let freed = machine.freed(act);
-        self.end(machine, addr, bytes, Some(act), freed);
+    /// Frees a block: ends the history of its memory, except for the free itself.
+    pub(super) fn free(&self, machine: &mut Machine, addr: u64, bytes: u64, access: u32) {
+        let freed = machine.freed(access);
+        self.end(machine, addr, bytes, Some(access), freed);
     }
 
-    /// Memory comes to be: what was there before is over.
+    /// Allocates memory: ends the history of whatever was there.
     pub(super) fn forget(&self, machine: &mut Machine, addr: u64, bytes: u64) {
         if bytes < MANY {
             self.end(machine, addr, bytes, None, UNTOUCHED);
             return;
         }
-        // What was never touched is to stay so; the states of a page of words are a page.
+        // Untouched memory must stay untouched; the states of a page of words are a page.
         let (low, high) = (addr.next_multiple_of(PAGE), (addr + bytes) & !(PAGE - 1));
         self.end(machine, addr, low - addr, None, UNTOUCHED);
         self.end(machine, high, addr + bytes - high, None, UNTOUCHED);
@@ -198,9 +198,9 @@ impl Cells {
         }
     }
 
-    /// After a last act, if there is one, tells what the windows of a range still hold, and
-    /// leaves it in another state.
-    fn end(&self, machine: &mut Machine, addr: u64, bytes: u64, act: Option<u32>, state: u32) {
+    /// Applies a last access, if any, reports what the windows of a range still hold, and sets a
+    /// new state.
+    fn end(&self, machine: &mut Machine, addr: u64, bytes: u64, access: Option<u32>, state: u32) {
         let mut ended = Ended::default();
         let end = addr.saturating_add(bytes);
         let mut at = addr;
@@ -208,7 +208,7 @@ impl Cells {
             let is_whole = at.is_multiple_of(WORD) && end - at >= WORD;
             let cell = self.word(at);
             if is_whole && get(cell) != SPLIT {
-                finish(machine, cell, || self.older_word(at), at, act, &mut ended);
+                finish(machine, cell, || self.older_word(at), at, access, &mut ended);
                 set(cell, state);
                 at += WORD;
                 continue;
@@ -218,7 +218,7 @@ impl Cells {
             }
             for byte in at..at + if is_whole { WORD } else { 1 } {
                 let cell = self.byte(byte);
-                finish(machine, cell, || self.older_byte(byte), byte, act, &mut ended);
+                finish(machine, cell, || self.older_byte(byte), byte, access, &mut ended);
                 set(cell, state);
             }
             if is_whole {
@@ -229,53 +229,53 @@ impl Cells {
     }
 }
 
-/// The last act at a place, and what its window holds then.
+/// Applies the last access to a location and reports what its window holds.
 #[inline]
 fn finish(
     machine: &mut Machine,
     cell: &AtomicU32,
     older: impl Fn() -> &'static Cell<Older>,
     addr: u64,
-    act: Option<u32>,
+    access: Option<u32>,
     ended: &mut Ended,
 ) {
     let state = get(cell);
     if state == UNTOUCHED {
         return;
     }
-    let is_like = |ended: &Ended| ended.n_stints <= 2 || ended.older == older().get();
+    let is_like = |ended: &Ended| ended.n_visits <= 2 || ended.older == older().get();
     if ended.state == state && is_like(ended) {
         if ended.shares {
             machine.one_more_shared();
         }
         return;
     }
-    let n_stints = machine.states.get(state).n_stints;
+    let n_visits = machine.states.get(state).n_visits;
     *ended = Ended {
         state,
-        n_stints,
-        older: if n_stints > 2 { older().get() } else { [0; OLDER] },
-        shares: n_stints == 1 && act.is_some_and(|act| machine.is_by_other(state, act)),
+        n_visits,
+        older: if n_visits > 2 { older().get() } else { [0; OLDER] },
+        shares: n_visits == 1 && access.is_some_and(|access| machine.is_by_other(state, access)),
     };
-    if let Some(act) = act {
-        move_on(machine, cell, &older, addr, act, &mut Run::default());
+    if let Some(access) = access {
+        move_on(machine, cell, &older, addr, access, &mut Run::default());
     }
-    let State { current, previous, n_stints, .. } = machine.states.get(get(cell));
-    if n_stints >= 2 {
-        let older = if n_stints > 2 { older().get() } else { [0; OLDER] };
-        let (window, n) = window([current, previous], n_stints, &older);
+    let State { current, previous, n_visits, .. } = machine.states.get(get(cell));
+    if n_visits >= 2 {
+        let older = if n_visits > 2 { older().get() } else { [0; OLDER] };
+        let (window, n) = window([current, previous], n_visits, &older);
         machine.drain(&window[..n], addr);
     }
 }
 
-/// Moves a place to its next state. Gives the step if it is one that the access path may do.
+/// Moves a location to its next state. Returns the transition if the access path may repeat it.
 #[inline]
 fn move_on(
     machine: &mut Machine,
     cell: &AtomicU32,
     older: impl FnOnce() -> &'static Cell<Older>,
     addr: u64,
-    act: u32,
+    access: u32,
     run: &mut Run,
 ) -> Option<(u32, u32)> {
     let (before, next) = loop {
@@ -286,38 +286,38 @@ fn move_on(
             }
             continue;
         }
-        let next = machine.step(before, act, addr);
+        let next = machine.step(before, access, addr);
         if machine.replace(cell, before, next.state) {
             break (before, next);
         }
     };
-    match next.n_stints {
+    match next.n_visits {
         0 => {
             *run = Run { state: before, next: next.state };
             return Some((before, next.state));
         }
         1 => machine.one_more_shared(),
-        n_stints => {
+        n_visits => {
             let older = older();
             let [one, two, three, _] = older.get();
-            if n_stints as usize >= machine.window {
-                let (window, n) = window(next.stints, n_stints, &older.get());
+            if n_visits as usize >= machine.window {
+                let (window, n) = window(next.visits, n_visits, &older.get());
                 machine.slide(&window[..n], addr);
             }
-            older.set([next.stints[1], one, two, three]);
+            older.set([next.visits[1], one, two, three]);
         }
     }
     None
 }
 
-/// All stints of a place, the oldest first, and how many they are.
+/// All visits of a location, the oldest first, and their number.
 #[inline]
-fn window(latest: [u32; 2], n_stints: u32, older: &Older) -> ([u32; WINDOW_MAX], usize) {
+fn window(latest: [u32; 2], n_visits: u32, older: &Older) -> ([u32; WINDOW_MAX], usize) {
     let mut window = [0; WINDOW_MAX];
-    let n = (n_stints as usize).min(WINDOW_MAX);
+    let n = (n_visits as usize).min(WINDOW_MAX);
     let all = latest.iter().chain(older);
-    for (to, &stint) in window[..n].iter_mut().rev().zip(all) {
-        *to = stint;
+    for (to, &visit) in window[..n].iter_mut().rev().zip(all) {
+        *to = visit;
     }
     (window, n)
 }

@@ -1,4 +1,4 @@
-//! Lists in the file of histories that only grow, and values with numbers.
+//! Append-only lists in the history file, and numbered values.
 
 use core::hash::{Hash, Hasher as _};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -6,10 +6,10 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 
-/// A list. A value is stored before it counts, so whatever instant the target dies at, what
-/// counts is whole.
+/// A list. A value is stored before it is counted, so what is counted is complete whenever the
+/// target dies.
 pub(super) struct Log<T: 'static> {
-    // invariant: `room` values of T, for good; any bits are a valid T.
+    // invariant: `room` values of T, permanently; any bits are a valid T.
     start: *mut T,
     room: usize,
     len: &'static AtomicU32,
@@ -17,15 +17,15 @@ pub(super) struct Log<T: 'static> {
 
 impl<T: Copy> Log<T> {
     /// # Safety
-    /// There are `room` values at `start`, which nobody else uses, for good; any bits are a
+    /// There are permanently `room` values at `start`, which nobody else uses; any bits are a
     /// valid `T`.
     pub(super) unsafe fn new(start: *mut T, room: usize, len: &'static AtomicU32) -> Self {
         Self { start, room, len }
     }
 
-    /// How many there are, for new ones.
+    /// Number of values.
     fn len(&self) -> usize {
-        // The program may have written over it.
+        // The program may have overwritten it.
         (self.len.load(Ordering::Relaxed) as usize).min(self.room)
     }
 
@@ -41,7 +41,7 @@ impl<T: Copy> Log<T> {
         unsafe { self.start.add(number).write(value) }
     }
 
-    /// The number of the new value; none if there is no room for it.
+    /// The number of the new value; none if there is no room.
     pub(super) fn push(&mut self, value: T) -> Option<u32> {
         let len = self.len();
         if len == self.room {
@@ -53,7 +53,7 @@ impl<T: Copy> Log<T> {
     }
 }
 
-/// Values that are there once, by number.
+/// Distinct values, by number.
 pub(super) struct Numbered<T: 'static> {
     pub(super) log: Log<T>,
     numbers: HashTable<u32>,
@@ -68,7 +68,7 @@ impl<T: Copy + Eq + Hash> Numbered<T> {
         self.log.get(number)
     }
 
-    /// The number of a value, new or known; none if there is no room for a new one.
+    /// The number of a value, which is added if it is new; none if there is no room.
     pub(super) fn number(&mut self, value: T) -> Option<u32> {
         let (log, hash) = (&self.log, hash(&value));
         if let Some(&number) = self.numbers.find(hash, |&number| log.get(number) == value) {

@@ -1,15 +1,16 @@
-//! Barriers: modelled whole, libc's own is never waited at.
+//! Barriers: fully modeled; libc's implementation never waits.
 
 use libc::{c_int, c_uint, pthread_barrier_t, pthread_barrierattr_t};
+use raddle_trace::misuse::Operation;
 use raddle_trace::record::{Kind, Lock};
 
-use super::misuse::{self, Act};
-use crate::abi::stub::export;
+use super::misuse::{self, ObjectOp};
+use crate::export::export;
 use crate::hook;
 use crate::real::real;
-use crate::sched::SCHED;
 use crate::sched::object::Object;
 use crate::sched::thread::{NEVER, Wait};
+use crate::sched::{self, SCHED};
 
 export! {
     pthread_barrier_init => init;
@@ -23,8 +24,9 @@ extern "C" fn init(barrier: Barrier, attr: *const pthread_barrierattr_t, count: 
     let pc = hook::caller();
     let status = real!(pthread_barrier_init(barrier => Barrier, attr => *const pthread_barrierattr_t, count => c_uint) -> c_int);
     if status == 0 && hook::me().is_some() {
-        let object = Object { count, ..Object::new(Lock::Barrier) };
-        SCHED.lock().objects.insert(barrier as u64, object);
+        let mut sched = SCHED.lock();
+        let object = Object { count, round: sched.new_round(), ..Object::new(Lock::Barrier) };
+        sched.objects.insert(barrier as u64, object);
     }
     hook::record(Kind::Init, Lock::Barrier as u8, barrier as u64, 0, pc, &[]);
     status
@@ -34,9 +36,7 @@ extern "C" fn destroy(barrier: Barrier) -> c_int {
     let pc = hook::caller();
     let me = hook::me();
     if let Some(me) = me {
-        let act = Act { me, pc, at: barrier as u64, verb: "destroys", kind: Lock::Barrier };
-        act.check_memory();
-        misuse::check_unused(act);
+        op(me, barrier, pc, Operation::Destroy).destroy(Wait::Nothing);
         SCHED.lock().objects.remove(&(barrier as u64));
     }
     hook::record(Kind::Destroy, Lock::Barrier as u8, barrier as u64, 0, pc, &[]);
@@ -47,34 +47,47 @@ extern "C" fn destroy(barrier: Barrier) -> c_int {
     status
 }
 
+fn op(me: u32, barrier: Barrier, pc: u64, operation: Operation) -> ObjectOp {
+    ObjectOp { me, pc, at: barrier as u64, operation, object: Lock::Barrier }
+}
+
+/// Whether it is shared between processes: glibc keeps that in its fourth word.
+fn is_shared(barrier: Barrier) -> bool {
+    // SAFETY: within the barrier that the program passes, which has been initialized.
+    unsafe { *barrier.cast::<u32>().add(3) != 0 }
+}
+
 extern "C" fn wait(barrier: Barrier) -> c_int {
     let pc = hook::caller();
     let at = barrier as u64;
-    let act = hook::me().map(|me| Act { me, pc, at, verb: "waits at", kind: Lock::Barrier });
-    if let Some(act) = act {
-        act.check();
-    }
     let known = SCHED.lock().objects.get(&at).is_some_and(|object| object.count > 0);
     let Some(me) = hook::me().filter(|_| known) else {
+        if let Some(me) = hook::me() {
+            op(me, barrier, pc, Operation::Wait).check();
+        }
         hook::record(Kind::BarrierEnter, 0, at, 0, pc, &[]);
         let status = real!(pthread_barrier_wait(barrier => Barrier) -> c_int);
         hook::record(Kind::BarrierLeave, u8::from(status != 0), at, 0, pc, &[]);
         return status;
     };
-    hook::about_to(me, at, true);
-    hook::sync(me, pc, Wait::Nothing, NEVER);
-    if let Some(act) = act {
-        act.check();
-    }
+    op(me, barrier, pc, Operation::Wait).begin(Wait::Nothing, NEVER);
     hook::record(Kind::BarrierEnter, 0, at, 0, pc, &[]);
+    if SCHED.lock().n_processes > 0 && is_shared(barrier) {
+        // Child processes arrive at it, too.
+        let status =
+            sched::outside(me, pc, || real!(pthread_barrier_wait(barrier => Barrier) -> c_int));
+        hook::record(Kind::BarrierLeave, u8::from(status != 0), at, 0, pc, &[]);
+        return status;
+    }
     let mut sched = SCHED.lock();
+    let next_round = sched.new_round();
     let object = sched.object(at, Lock::Barrier);
     object.arrived += 1;
     let round = object.round;
     let last = object.arrived == object.count;
     if last {
         object.arrived = 0;
-        object.round += 1;
+        object.round = next_round;
         sched.poke(me);
     }
     drop(sched);

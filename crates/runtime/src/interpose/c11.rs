@@ -1,11 +1,11 @@
-//! C11 threads: in glibc the same objects as POSIX threads, with other result codes.
+//! C11 threads: in glibc the same objects as POSIX threads, with different result codes.
 
 use core::ffi::c_void;
 
 use libc::{c_int, pthread_cond_t, pthread_mutex_t, pthread_t, timespec};
 
 use super::{cond, mutex, sleep, thread};
-use crate::abi::stub::{export, export_cancellable};
+use crate::export::{export, export_cancellable};
 use crate::hook;
 use crate::sched::thread::NEVER;
 

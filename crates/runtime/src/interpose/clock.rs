@@ -1,11 +1,11 @@
 //! Clocks: virtual under control.
 //!
-//! A run starts at a fixed moment, so that what a program makes of the time of day is the
-//! same each time.
+//! A run starts at a fixed time, so that whatever a program derives from the time of day is the
+//! same in every run.
 
 use libc::{c_int, c_long, clockid_t, timespec, timeval};
 
-use crate::abi::stub::export;
+use crate::export::export;
 use crate::real::real;
 use crate::sched::SCHED;
 use crate::sched::thread::NEVER;
@@ -22,11 +22,11 @@ export! {
 
 /// The time of day at which a run starts: 2023-11-14 22:13:20 UTC.
 const EPOCH_NS: u64 = 1_700_000_000_000_000_000;
-/// How long the machine is up when a run starts.
+/// How long the machine has been up when a run starts.
 const BOOT_NS: u64 = 1_000_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What a clock shows at the start of a run.
+/// The value of a clock at the start of a run.
 fn origin(clock: clockid_t) -> u64 {
     match clock {
         libc::CLOCK_REALTIME
@@ -38,17 +38,17 @@ fn origin(clock: clockid_t) -> u64 {
     }
 }
 
-/// Virtual time of a point that a program gives on one of its clocks.
+/// Converts an absolute time on one of the program's clocks to virtual time.
 pub(super) fn deadline(clock: clockid_t, time: *const timespec) -> u64 {
     nanoseconds(time).saturating_sub(origin(clock)).min(NEVER - 1)
 }
 
-/// Virtual time after a span from now.
+/// The virtual time `ns` nanoseconds from now.
 pub(super) fn after(ns: u64) -> u64 {
     SCHED.lock().now().saturating_add(ns).min(NEVER - 1)
 }
 
-/// A time span or point in nanoseconds; 0 if it is not valid.
+/// A duration or point in time in nanoseconds; 0 if it is invalid.
 pub(super) fn nanoseconds(time: *const timespec) -> u64 {
     // SAFETY: the program passes a valid time, by the contract of the interposed function.
     let time = unsafe { &*time };
@@ -56,19 +56,42 @@ pub(super) fn nanoseconds(time: *const timespec) -> u64 {
     seconds.saturating_mul(SECOND_NS).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Whether a time is well-formed, as libc checks it.
+/// Whether a time is well-formed by libc's rules.
 pub(super) fn is_valid(time: *const timespec) -> bool {
     // SAFETY: as above.
     let time = unsafe { &*time };
     (0..SECOND_NS as c_long).contains(&time.tv_nsec)
 }
 
-/// Whether a program may wait by this clock.
+/// Whether a time is well-formed by the kernel's rules, which are stricter.
+pub(super) fn is_duration(time: *const timespec) -> bool {
+    // SAFETY: as above.
+    is_valid(time) && unsafe { &*time }.tv_sec >= 0
+}
+
+/// Whether a time is well-formed by the kernel's rules.
+pub(super) fn is_duration_us(time: &timeval) -> bool {
+    time.tv_sec >= 0 && (0..1_000_000).contains(&time.tv_usec)
+}
+
+/// What libc and the kernel say about sleeping on this clock: 0 or an error.
+pub(super) fn sleep_error(clock: clockid_t) -> c_int {
+    match clock {
+        libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC | libc::CLOCK_BOOTTIME => 0,
+        libc::CLOCK_THREAD_CPUTIME_ID => libc::EINVAL,
+        _ => {
+            let nothing = timespec { tv_sec: 0, tv_nsec: 0 };
+            -sys::syscall!(libc::SYS_clock_nanosleep, clock, 0, &raw const nothing, 0) as c_int
+        }
+    }
+}
+
+/// Whether a program may wait on this clock.
 pub(super) fn can_wait_by(clock: clockid_t) -> bool {
     matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC)
 }
 
-/// A span as a program wants it.
+/// Converts nanoseconds for the program.
 pub(super) fn to_timespec(ns: u64) -> timespec {
     timespec { tv_sec: (ns / SECOND_NS) as i64, tv_nsec: (ns % SECOND_NS) as i64 }
 }

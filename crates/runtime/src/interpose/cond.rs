@@ -1,17 +1,18 @@
 //! Condition variables: the queue of waiters is ours.
 //!
-//! libc's own wait and signal are never called under control, so which waiter wakes is a
-//! scheduling choice, and a wake-up that nobody waited for is remembered.
+//! Under control, libc's wait and signal are never called, so which waiter wakes is a scheduling
+//! choice, and a wake-up that nobody waited for is remembered.
 
 use core::sync::atomic::Ordering;
 
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 use raddle_trace::control::SPURIOUS;
+use raddle_trace::misuse::Operation;
 use raddle_trace::record::{Kind, Lock, Wake};
 
-use super::misuse::{self, Act};
+use super::misuse::{self, ObjectOp};
 use super::{clock, mutex};
-use crate::abi::stub::{export, export_cancellable};
+use crate::export::{export, export_cancellable};
 use crate::real::real;
 use crate::sched::object::{NOBODY, Object};
 use crate::sched::thread::{NEVER, Wait};
@@ -41,17 +42,15 @@ extern "C" fn init(cond: *mut pthread_cond_t, attr: *const pthread_condattr_t) -
     status
 }
 
-fn act(me: u32, cond: *mut pthread_cond_t, pc: u64, verb: &'static str) -> Act {
-    Act { me, pc, at: cond as u64, verb, kind: Lock::Cond }
+fn op(me: u32, cond: *mut pthread_cond_t, pc: u64, operation: Operation) -> ObjectOp {
+    ObjectOp { me, pc, at: cond as u64, operation, object: Lock::Cond }
 }
 
 pub(super) extern "C" fn destroy(cond: *mut pthread_cond_t) -> c_int {
     let pc = hook::caller();
     if let Some(me) = hook::me() {
-        act(me, cond, pc, "destroys").check_memory();
-        // libc waits for the waiters to leave; who was never woken never does.
-        hook::sync(me, pc, Wait::Unwaited(cond as u64), NEVER);
-        act(me, cond, pc, "destroys").check_memory();
+        // libc waits for the waiters to leave; a waiter that was never woken never does.
+        op(me, cond, pc, Operation::Destroy).destroy(Wait::Unwaited(cond as u64));
         SCHED.lock().objects.remove(&(cond as u64));
     }
     hook::record(Kind::Destroy, Lock::Cond as u8, cond as u64, 0, pc, &[]);
@@ -73,8 +72,7 @@ pub(super) extern "C" fn wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mut
     wait_until(me, cond, mutex, NEVER, pc)
 }
 
-/// The clock that the condition variable was made for: glibc keeps it in a bit of the word
-/// at byte 36.
+/// The clock of the condition variable: glibc keeps it in a bit of the word at byte 36.
 fn clock_of(cond: *mut pthread_cond_t) -> clockid_t {
     // SAFETY: within the condition variable that the program passes.
     if unsafe { *cond.cast::<u32>().add(9) } & 2 != 0 {
@@ -99,7 +97,7 @@ pub(super) extern "C" fn timed_wait(
     if !clock::is_valid(time) {
         return libc::EINVAL;
     }
-    act(me, cond, pc, "waits on").check_memory();
+    op(me, cond, pc, Operation::Wait).check_memory();
     wait_until(me, cond, mutex, clock::deadline(clock_of(cond), time), pc)
 }
 
@@ -133,7 +131,7 @@ fn note_acquire(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, pc: u64,
     hook::record(Kind::Acquire, Lock::Mutex as u8, mutex as u64, 0, pc, &[]);
 }
 
-/// Releases the mutex, waits, takes the mutex again: three steps.
+/// Releases the mutex, waits, and acquires the mutex again: three steps.
 fn wait_until(
     me: u32,
     cond: *mut pthread_cond_t,
@@ -141,13 +139,14 @@ fn wait_until(
     deadline: u64,
     pc: u64,
 ) -> c_int {
-    const WITH: &str = "waits with";
-    let on = act(me, cond, pc, "waits on");
+    let on = op(me, cond, pc, Operation::Wait);
+    let with = mutex::op(me, mutex, pc, Operation::WaitWith);
     on.check_memory();
-    Act { me, pc, at: mutex as u64, verb: WITH, kind: Lock::Mutex }.check_memory();
+    with.check_memory();
     hook::sync(me, pc, Wait::Nothing, NEVER);
     on.check();
-    let status = mutex::release(me, mutex, pc, WITH);
+    with.check();
+    let status = mutex::release(with, mutex);
     if status != 0 {
         return status;
     }
@@ -185,7 +184,7 @@ pub(super) extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
         hook::record(Kind::CondSignal, 0, cond as u64, 0, pc, &[]);
         return real!(pthread_cond_signal @ c"GLIBC_2.3.2" (cond => *mut pthread_cond_t) -> c_int);
     };
-    let n = wake(me, cond as u64, pc, 1);
+    let n = wake(op(me, cond, pc, Operation::Signal), 1);
     hook::record(Kind::CondSignal, n as u8, cond as u64, 0, pc, &[]);
     0
 }
@@ -196,18 +195,15 @@ pub(super) extern "C" fn broadcast(cond: *mut pthread_cond_t) -> c_int {
         hook::record(Kind::CondBroadcast, 0, cond as u64, 0, pc, &[]);
         return real!(pthread_cond_broadcast @ c"GLIBC_2.3.2" (cond => *mut pthread_cond_t) -> c_int);
     };
-    let n = wake(me, cond as u64, pc, usize::MAX);
+    let n = wake(op(me, cond, pc, Operation::Broadcast), usize::MAX);
     hook::record(Kind::CondBroadcast, 0, cond as u64, n as u16, pc, &[]);
     0
 }
 
-/// Wakes up to `n` waiters, chosen by the schedule; how many there were to wake.
-fn wake(me: u32, at: u64, pc: u64, n: usize) -> usize {
-    let act = Act { me, pc, at, verb: "signals", kind: Lock::Cond };
-    act.check_memory();
-    hook::about_to(me, at, true);
-    hook::sync(me, pc, Wait::Nothing, NEVER);
-    act.check();
+/// Wakes up to `n` waiters, chosen by the schedule; returns how many threads were waiting.
+fn wake(op: ObjectOp, n: usize) -> usize {
+    op.begin(Wait::Nothing, NEVER);
+    let ObjectOp { me, pc, at, .. } = op;
     let mut sched = SCHED.lock();
     let mut waiters = sched.waiters(|wait| wait == Wait::Cond(at));
     sched.object(at, Lock::Cond).missed_pc = if waiters.is_empty() { pc } else { 0 };

@@ -1,9 +1,9 @@
 //! Calls that may block on a file descriptor.
 //!
 //! Under control a thread does not block in the kernel: it waits, as for a lock, until its
-//! descriptor is ready, and the call is made when it will not block. So pipes and sockets
-//! between threads of the program are as deterministic as locks are. System calls are made
-//! directly, since libc's functions would act on cancellation under our frames.
+//! descriptor is ready, and makes the call when that will not block. So pipes and sockets between
+//! threads of the program are as deterministic as locks. System calls are made directly, since
+//! libc's functions would act on cancellation under our frames.
 //!
 //! A write counts as a release and a read as an acquire of the descriptor.
 
@@ -16,7 +16,7 @@ use libc::{
 use raddle_trace::record::{Kind, Wake};
 
 use super::{clock, result};
-use crate::abi::stub::export_cancellable;
+use crate::export::export_cancellable;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
 use crate::{hook, sys};
@@ -48,21 +48,31 @@ export_cancellable! {
     epoll_pwait => epoll_pwait_inner;
 }
 
-const IN: i16 = libc::POLLIN;
-const OUT: i16 = libc::POLLOUT;
+pub(super) const IN: i16 = libc::POLLIN;
+pub(super) const OUT: i16 = libc::POLLOUT;
 
-/// What is to be done about a call.
-enum Ready {
+/// How to continue with a call.
+pub(super) enum Ready {
     /// Make it: it will not block, or is not meant to.
     Go,
-    /// Make it, and it may block half way.
+    /// Make it; it may block halfway.
     GoOn,
     /// It has failed.
     Failed(c_int),
 }
 
 /// Waits until the descriptor is ready, if the call would block.
-fn until_ready(pc: u64, descriptor: c_int, events: i16) -> Ready {
+pub(super) fn until_ready(pc: u64, descriptor: c_int, events: i16) -> Ready {
+    until_ready_by(pc, descriptor, events, None)
+}
+
+/// The same, until a point in virtual time. Without one, the descriptor's own patience counts.
+pub(super) fn until_ready_by(
+    pc: u64,
+    descriptor: c_int,
+    events: i16,
+    deadline: Option<u64>,
+) -> Ready {
     let Some(me) = hook::me() else { return Ready::Go };
     let mut wanted = [pollfd { fd: descriptor, events, revents: 0 }];
     let flags = sys::syscall!(libc::SYS_fcntl, descriptor, libc::F_GETFL);
@@ -70,7 +80,11 @@ fn until_ready(pc: u64, descriptor: c_int, events: i16) -> Ready {
     let blocks = patient && sys::poll(&mut wanted, 0) == 0;
     let wait =
         if blocks { Wait::Descriptors(wanted.as_mut_ptr() as u64, 1) } else { Wait::Nothing };
-    let deadline = if blocks { patience(descriptor, events) } else { NEVER };
+    let deadline = match deadline {
+        Some(deadline) => deadline,
+        None if blocks => patience(descriptor, events),
+        None => NEVER,
+    };
     hook::record(Kind::Block, 0, descriptor as u32 as u64, 0, pc, &[]);
     let wake = loop {
         let wake = hook::sync(me, pc, wait, deadline);
@@ -82,12 +96,13 @@ fn until_ready(pc: u64, descriptor: c_int, events: i16) -> Ready {
     match wake {
         Wake::Interrupted | Wake::Cancelled => Ready::Failed(libc::EINTR),
         Wake::TimedOut => Ready::Failed(libc::EAGAIN),
+        _ if sched::cancel_point(me) => Ready::Failed(libc::EINTR),
         _ if patient => Ready::GoOn,
         _ => Ready::Go,
     }
 }
 
-/// Until when a socket waits, as the program has set it.
+/// The time until which a socket waits, as the program has configured it.
 fn patience(descriptor: c_int, events: i16) -> u64 {
     let option = if events == IN { libc::SO_RCVTIMEO } else { libc::SO_SNDTIMEO };
     let mut time = timeval { tv_sec: 0, tv_usec: 0 };
@@ -104,13 +119,13 @@ fn patience(descriptor: c_int, events: i16) -> u64 {
     if status < 0 || ns == 0 { NEVER } else { clock::after(ns) }
 }
 
-/// The object that stands for a descriptor in the order of events: no address is that small.
-fn object(descriptor: c_int) -> u64 {
+/// The object that represents a descriptor in the order of events; no address is that small.
+pub(super) fn object(descriptor: c_int) -> u64 {
     descriptor as u32 as u64 + 1
 }
 
-/// A call that brings bytes in: ready, made, noted.
-fn input(descriptor: c_int, at: *const u8, call: impl FnOnce() -> i64) -> isize {
+/// An input call: waits until ready, makes the call, records it.
+pub(super) fn input(descriptor: c_int, at: *const u8, call: impl FnOnce() -> i64) -> isize {
     let pc = hook::caller();
     if let Ready::Failed(error) = until_ready(pc, descriptor, IN) {
         return super::fail(error) as isize;
@@ -125,9 +140,9 @@ fn input(descriptor: c_int, at: *const u8, call: impl FnOnce() -> i64) -> isize 
     result(n) as isize
 }
 
-/// A call that sends bytes out: ready, noted, made. `attempt` sends from where it is told,
-/// and does not block if it is told so; what would block half way waits for room again.
-fn output(
+/// An output call: waits until ready, records it, makes the call. `attempt` sends from the given
+/// offset, without blocking if asked to; whatever would block halfway waits for room again.
+pub(super) fn output(
     descriptor: c_int,
     at: *const u8,
     bytes: usize,
@@ -152,7 +167,8 @@ fn output(
             libc::EOPNOTSUPP if n < 0 => return result(attempt(done, false)) as isize,
             libc::EAGAIN if n < 0 => {
                 if let Some(me) = hook::me() {
-                    // A queue may be full that the descriptor knows nothing of: its reader's.
+                    // Another queue may be full, which the descriptor does not show: its
+                    // reader's.
                     sched::yield_turn(me, pc);
                 }
                 if let Ready::Failed(error) = until_ready(pc, descriptor, OUT) {
@@ -170,7 +186,7 @@ fn output(
     }
 }
 
-/// Writes without blocking, if told so.
+/// Writes, without blocking if `nowait`.
 fn write_part(descriptor: c_int, from: *const u8, bytes: usize, nowait: bool) -> i64 {
     if !nowait {
         return sys::syscall!(libc::SYS_write, descriptor, from, bytes);
@@ -187,12 +203,12 @@ fn write_part(descriptor: c_int, from: *const u8, bytes: usize, nowait: bool) ->
     )
 }
 
-/// A message has no second half.
+/// A message is never sent in parts.
 fn message_flags(flags: c_int, nowait: bool) -> c_int {
     flags | if nowait { libc::MSG_DONTWAIT } else { 0 }
 }
 
-extern "C" fn read_inner(descriptor: c_int, into: *mut u8, bytes: size_t) -> isize {
+pub(super) extern "C" fn read_inner(descriptor: c_int, into: *mut u8, bytes: size_t) -> isize {
     input(descriptor, into, || sys::syscall!(libc::SYS_read, descriptor, into, bytes))
 }
 
@@ -204,7 +220,12 @@ extern "C" fn write_inner(descriptor: c_int, from: *const u8, bytes: size_t) -> 
     })
 }
 
-extern "C" fn pread_inner(descriptor: c_int, into: *mut u8, bytes: size_t, offset: i64) -> isize {
+pub(super) extern "C" fn pread_inner(
+    descriptor: c_int,
+    into: *mut u8,
+    bytes: size_t,
+    offset: i64,
+) -> isize {
     input(descriptor, into, || sys::syscall!(libc::SYS_pread64, descriptor, into, bytes, offset))
 }
 
@@ -219,8 +240,8 @@ extern "C" fn pwrite_inner(
     })
 }
 
-/// Notes the ranges of a vector, up to `bytes` in all.
-fn vector(parts: *const iovec, n: c_int, mut bytes: u64, write: bool, pc: u64) {
+/// Records the ranges of a vector, up to `bytes` in total.
+pub(super) fn vector(parts: *const iovec, n: c_int, mut bytes: u64, write: bool, pc: u64) {
     for index in 0..usize::try_from(n).unwrap_or(0) {
         // SAFETY: the program's vector of n parts.
         let part = unsafe { &*parts.add(index) };
@@ -246,7 +267,12 @@ extern "C" fn writev_inner(descriptor: c_int, parts: *const iovec, n: c_int) -> 
     })
 }
 
-extern "C" fn recv_inner(descriptor: c_int, into: *mut u8, bytes: size_t, flags: c_int) -> isize {
+pub(super) extern "C" fn recv_inner(
+    descriptor: c_int,
+    into: *mut u8,
+    bytes: size_t,
+    flags: c_int,
+) -> isize {
     let call = || sys::syscall!(libc::SYS_recvfrom, descriptor, into, bytes, flags, 0, 0);
     if flags & libc::MSG_DONTWAIT != 0 {
         result(call()) as isize
@@ -255,7 +281,7 @@ extern "C" fn recv_inner(descriptor: c_int, into: *mut u8, bytes: size_t, flags:
     }
 }
 
-extern "C" fn recvfrom_inner(
+pub(super) extern "C" fn recvfrom_inner(
     descriptor: c_int,
     into: *mut u8,
     bytes: size_t,
@@ -336,7 +362,7 @@ extern "C" fn accept4_inner(
     input(descriptor, core::ptr::null(), call) as c_int
 }
 
-/// Connecting to a listener of this very program succeeds at once: its queue takes it.
+/// Connecting to a listener in this program succeeds at once: its queue accepts it.
 extern "C" fn connect_inner(
     descriptor: c_int,
     address: *const sockaddr,
@@ -346,10 +372,13 @@ extern "C" fn connect_inner(
     let call = || sys::syscall!(libc::SYS_connect, descriptor, address, length);
     let Some(me) = hook::me() else { return result(call()) as c_int };
     hook::sync(me, pc, Wait::Nothing, NEVER);
+    if sched::cancel_point(me) {
+        return super::fail(libc::EINTR);
+    }
     result(call()) as c_int
 }
 
-/// Waits for any of the descriptors; the number that is ready.
+/// Waits for any of the descriptors; returns how many are ready.
 fn poll_until(descriptors: &mut [pollfd], deadline: u64, pc: u64) -> i64 {
     let Some(me) = hook::me() else { return i64::from(-libc::EINVAL) };
     let wait = Wait::Descriptors(descriptors.as_mut_ptr() as u64, descriptors.len() as u32);
@@ -377,7 +406,8 @@ fn span(time: *const timespec) -> u64 {
     if time.is_null() { NEVER } else { clock::after(clock::nanoseconds(time)) }
 }
 
-/// The kernel writes what is left of a time into it, which libc keeps from its callers.
+/// Copies a time, since the kernel stores the remaining time in it, which libc hides from its
+/// callers.
 fn copied(time: *const timespec) -> Option<timespec> {
     // SAFETY: the program's time, if it gives one.
     (!time.is_null()).then(|| unsafe { *time })
@@ -387,7 +417,7 @@ fn pointer(time: &mut Option<timespec>) -> *mut timespec {
     time.as_mut().map_or(core::ptr::null_mut(), core::ptr::from_mut)
 }
 
-/// The program's array of n descriptors; with none the pointer does not count.
+/// The program's array of n descriptors; the pointer is ignored if n is 0.
 fn array<'a>(descriptors: *mut pollfd, n: nfds_t) -> &'a mut [pollfd] {
     if n == 0 {
         return &mut [];
@@ -396,7 +426,7 @@ fn array<'a>(descriptors: *mut pollfd, n: nfds_t) -> &'a mut [pollfd] {
     unsafe { core::slice::from_raw_parts_mut(descriptors, n as usize) }
 }
 
-extern "C" fn poll_inner(descriptors: *mut pollfd, n: nfds_t, ms: c_int) -> c_int {
+pub(super) extern "C" fn poll_inner(descriptors: *mut pollfd, n: nfds_t, ms: c_int) -> c_int {
     let pc = hook::caller();
     if hook::me().is_none() {
         return result(sys::syscall!(libc::SYS_poll, descriptors, n, ms)) as c_int;
@@ -405,7 +435,7 @@ extern "C" fn poll_inner(descriptors: *mut pollfd, n: nfds_t, ms: c_int) -> c_in
     result(poll_until(descriptors, milliseconds(ms), pc)) as c_int
 }
 
-extern "C" fn ppoll_inner(
+pub(super) extern "C" fn ppoll_inner(
     descriptors: *mut pollfd,
     n: nfds_t,
     time: *const timespec,
@@ -416,6 +446,9 @@ extern "C" fn ppoll_inner(
         let mut time = copied(time);
         return result(sys::syscall!(libc::SYS_ppoll, descriptors, n, pointer(&mut time), mask, 8))
             as c_int;
+    }
+    if !time.is_null() && !clock::is_duration(time) {
+        return super::fail(libc::EINVAL);
     }
     let descriptors = array(descriptors, n);
     result(poll_until(descriptors, span(time), pc)) as c_int
@@ -437,7 +470,12 @@ extern "C" fn select_inner(
     } else {
         // SAFETY: the program's time.
         let time = unsafe { &*time };
-        clock::after(time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000)
+        // Unlike elsewhere, a second or more of microseconds is fine.
+        let (Ok(seconds), Ok(us)) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_usec))
+        else {
+            return super::fail(libc::EINVAL);
+        };
+        clock::after(seconds.saturating_mul(1_000_000_000).saturating_add(us.saturating_mul(1000)))
     };
     select_until(n, [reads, writes, excepts], deadline, pc)
 }
@@ -463,13 +501,19 @@ extern "C" fn pselect_inner(
             pair.as_ptr()
         )) as c_int;
     }
+    if !time.is_null() && !clock::is_duration(time) {
+        return super::fail(libc::EINVAL);
+    }
     select_until(n, [reads, writes, excepts], span(time), pc)
 }
 
-/// `select` as a `poll`.
+/// `select` in terms of `poll`.
 fn select_until(n: c_int, sets: [*mut fd_set; 3], deadline: u64, pc: u64) -> c_int {
     const EVENTS: [i16; 3] =
         [IN | libc::POLLHUP | libc::POLLERR, OUT | libc::POLLERR, libc::POLLPRI];
+    if n < 0 {
+        return super::fail(libc::EINVAL);
+    }
     let mut descriptors = Vec::new();
     for descriptor in 0..n {
         let mut events = 0;
@@ -486,6 +530,9 @@ fn select_until(n: c_int, sets: [*mut fd_set; 3], deadline: u64, pc: u64) -> c_i
     let status = poll_until(&mut descriptors, deadline, pc);
     if status < 0 {
         return result(status) as c_int;
+    }
+    if descriptors.iter().any(|descriptor| descriptor.revents & libc::POLLNVAL != 0) {
+        return super::fail(libc::EBADF);
     }
     let mut ready = 0;
     for (set, event) in sets.iter().zip(EVENTS) {
@@ -515,7 +562,7 @@ extern "C" fn epoll_wait_inner(
 ) -> c_int {
     let pc = hook::caller();
     if hook::me().is_some() {
-        let status = epoll_until(epoll, ms, pc);
+        let status = epoll_until(epoll, n, ms, pc);
         if status < 0 {
             return result(status) as c_int;
         }
@@ -533,7 +580,7 @@ extern "C" fn epoll_pwait_inner(
 ) -> c_int {
     let pc = hook::caller();
     if hook::me().is_some() {
-        let status = epoll_until(epoll, ms, pc);
+        let status = epoll_until(epoll, n, ms, pc);
         if status < 0 {
             return result(status) as c_int;
         }
@@ -542,8 +589,11 @@ extern "C" fn epoll_pwait_inner(
     result(sys::syscall!(libc::SYS_epoll_pwait, epoll, events, n, ms, mask, 8)) as c_int
 }
 
-/// An epoll set is a descriptor that is readable when one of its own is ready.
-fn epoll_until(epoll: c_int, ms: c_int, pc: u64) -> i64 {
+/// An epoll set is itself a descriptor, which is readable when one of its members is ready.
+fn epoll_until(epoll: c_int, n: c_int, ms: c_int, pc: u64) -> i64 {
+    if n <= 0 {
+        return i64::from(-libc::EINVAL);
+    }
     let mut set = [pollfd { fd: epoll, events: IN, revents: 0 }];
     poll_until(&mut set, milliseconds(ms), pc)
 }

@@ -1,4 +1,4 @@
-//! `syscall`: futexes above all, which Rust's locks and `std::atomic::wait` are made of.
+//! `syscall`: mainly futexes, on which Rust's locks and `std::atomic::wait` are built.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -6,7 +6,7 @@ use libc::{c_int, c_long, timespec};
 use raddle_trace::record::{Kind, Lock, Wake};
 
 use super::{clock, randomness, sleep};
-use crate::abi::stub::export;
+use crate::export::export;
 use crate::sched::SCHED;
 use crate::sched::object::NOBODY;
 use crate::sched::thread::{NEVER, Wait};

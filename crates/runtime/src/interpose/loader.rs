@@ -1,9 +1,9 @@
-//! `dlopen` and `dlclose`: constructors run under the loader's lock, and a thread that
-//! waits there would hold up all others.
+//! `dlopen` and `dlclose`: constructors run under the loader's lock, and a thread that waits
+//! there would block all others.
 //!
-//! Both look at their caller to know whose search path counts, so we must not stand between:
-//! the thread is marked with its stack pointer and libc's function is jumped to. The mark is
-//! void once the stack is above it ([`crate::tls::sticky`]).
+//! Both inspect their caller to choose a search path, so we must not be in between: the thread is
+//! marked with its stack pointer, and libc's function is jumped to. The mark expires once the
+//! stack is above it ([`crate::tls::sticky`]).
 
 use core::arch::naked_asm;
 
@@ -15,7 +15,7 @@ static DLCLOSE: Real = Real::new(c"dlclose", None);
 
 macro_rules! marked {
     ($($name:ident => $address:ident;)*) => {$(
-        /// See the module.
+        /// Marks the thread and jumps to libc; see the module.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
         pub(crate) extern "C" fn $name() {

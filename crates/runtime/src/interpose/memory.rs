@@ -1,10 +1,9 @@
-//! The heap: who allocated what where, and freeing as a write.
+//! The heap: who allocated what, and freeing as a write.
 //!
-//! libc's allocator stays: its checks for a corrupted heap are part of how programs fail. But
-//! under control it gets blocks back late ([`freed`]), and `realloc` moves what it cannot keep
-//! in place, so that the old block can be watched.
-//! Only a call from the program itself is a place to stop at; libc allocates under locks of
-//! its own.
+//! libc's allocator stays in use: its checks for a corrupted heap are part of how programs fail.
+//! But under control it gets blocks back late ([`freed`]), and `realloc` moves what it cannot
+//! keep in place, so that the old block can be watched. Only a call from the program itself is a
+//! scheduling point; libc allocates under locks of its own.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -14,10 +13,10 @@ use raddle_trace::control::Ending;
 use raddle_trace::record::Kind;
 
 use super::misuse;
-use crate::abi::stub::export;
+use crate::export::export;
 use crate::real::Real;
 use crate::sched::thread::{NEVER, Wait};
-use crate::{freed, hook, sched, shared, tls};
+use crate::{die, freed, hook, modules, sched, shared, tls};
 
 export! {
     malloc => malloc_inner;
@@ -32,8 +31,7 @@ export! {
     valloc => valloc_inner;
 }
 
-/// Looking up libc's allocator may allocate. What is asked for then comes from here, and is
-/// never given back.
+/// Looking up libc's allocator may allocate. Such requests are served from here and never freed.
 static ARENA: [AtomicUsize; ARENA_WORDS] = [const { AtomicUsize::new(0) }; ARENA_WORDS];
 const ARENA_WORDS: usize = 4096;
 static ARENA_USED: AtomicUsize = AtomicUsize::new(0);
@@ -73,11 +71,11 @@ const POSIX_MEMALIGN: usize = 5;
 const VALLOC: usize = 6;
 const USABLE_SIZE: usize = 7;
 
-/// The address of libc's function, or none while it is being looked up. All are looked up
-/// at the first call: `dlsym` itself allocates and frees half way through its work, and a
-/// look-up in there would upset it.
+/// The address of libc's function, or none while it is being looked up. All are looked up at the
+/// first call: `dlsym` itself allocates and frees in the middle of its work, and a lookup at that
+/// point would break it.
 fn address(which: usize) -> Option<usize> {
-    if let Some(address) = REALS[which].known() {
+    if let Some(address) = REALS[which].resolved() {
         return Some(address);
     }
     if LOOKING_UP.swap(1, Ordering::Acquire) == 1 {
@@ -87,7 +85,7 @@ fn address(which: usize) -> Option<usize> {
         real.address();
     }
     LOOKING_UP.store(0, Ordering::Release);
-    REALS[which].known()
+    REALS[which].resolved()
 }
 
 macro_rules! call {
@@ -104,12 +102,12 @@ macro_rules! call {
     };
 }
 
-/// The usable size of a block: also what libc's free will make of it.
+/// The usable size of a block, which is also what libc's free assumes.
 fn usable(block: *mut c_void) -> u64 {
     call!(USABLE_SIZE, (block => *mut c_void) -> size_t, else 0) as u64
 }
 
-/// Who asked: whoever called `new` or `delete`, if that is how we were called.
+/// Where the request came from: the caller of `new` or `delete`, if they called us.
 fn caller() -> u64 {
     match tls::get(tls::NEW_CALLER) {
         0 => hook::caller(),
@@ -121,36 +119,36 @@ fn caller() -> u64 {
 }
 
 fn born(block: *mut c_void, bytes: usize, pc: u64) {
-    if !block.is_null() && !hook::in_runtime(pc) && hook::recording() {
+    if !block.is_null() && !modules::in_runtime(pc) && hook::recording() {
         let beyond = usable(block).saturating_sub(bytes as u64).min(u16::MAX.into()) as u16;
         hook::record(Kind::Alloc, 0, block as u64, beyond, pc, &[bytes as u64]);
     }
 }
 
-/// A block is about to be freed, or moved.
+/// Records that a block is about to be freed or moved.
 fn dies(block: *mut c_void, pc: u64) {
-    if block.is_null() || hook::in_runtime(pc) {
+    if block.is_null() || modules::in_runtime(pc) {
         return;
     }
-    let stops = hook::from_program(pc) && tls::get(tls::TURN) == 1;
+    let stops = modules::from_program(pc) && tls::get(tls::TURN) == 1;
     if let Some(me) = hook::me().filter(|_| stops) {
         hook::about_to(me, block as u64, true);
         sched::visible(me, pc, Wait::Nothing, NEVER, true);
     }
     if let Some(me) = hook::me().filter(|_| freed::is_freed(block as u64)) {
-        hook::stop(Ending::DoubleFree, me, pc, block as u64, b"");
+        die::stop(Ending::DoubleFree, me, pc, block as u64);
     }
     if hook::recording() {
         hook::record(Kind::Free, 0, block as u64, 0, pc, &[usable(block)]);
     }
 }
 
-/// Gives a block back to libc.
+/// Returns a block to libc.
 fn release(block: *mut c_void) {
     call!(FREE, (block => *mut c_void) -> (), else ());
 }
 
-/// The program's part in a block ends.
+/// Ends the program's use of a block.
 fn retire(block: *mut c_void, pc: u64) {
     if !block.is_null() && shared::controlled() && tls::get(tls::QUIET) == 0 {
         misuse::check_block(hook::me(), pc, block as u64, usable(block));
@@ -160,10 +158,10 @@ fn retire(block: *mut c_void, pc: u64) {
     }
 }
 
-/// From this size on libc moves blocks by moving their pages, which is not to be copied.
+/// From this size on, libc moves blocks by remapping pages, so they are not copied.
 const MOVED_BY_LIBC: u64 = 1 << 20;
 
-/// Under control: as `realloc`, for a block that is to be watched.
+/// `realloc` under control, for a block that is to be watched.
 fn resized(block: *mut c_void, bytes: size_t, pc: u64) -> *mut c_void {
     let room = usable(block);
     if (room / 2..=room).contains(&(bytes as u64)) {
@@ -194,7 +192,7 @@ extern "C" fn calloc_inner(n: size_t, bytes: size_t) -> *mut c_void {
     block
 }
 
-extern "C" fn realloc_inner(block: *mut c_void, bytes: size_t) -> *mut c_void {
+pub(super) extern "C" fn realloc_inner(block: *mut c_void, bytes: size_t) -> *mut c_void {
     let pc = caller();
     if is_in_arena(block) {
         let new = malloc_inner(bytes);
@@ -219,7 +217,7 @@ extern "C" fn realloc_inner(block: *mut c_void, bytes: size_t) -> *mut c_void {
     }
     let new = call!(REALLOC, (block => *mut c_void, bytes => size_t) -> *mut c_void, else from_arena(bytes));
     if new.is_null() && bytes != 0 {
-        // It stays where it was.
+        // It stays in place.
         born(block, 0, pc);
     }
     born(new, bytes, pc);

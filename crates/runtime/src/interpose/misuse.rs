@@ -1,78 +1,112 @@
-//! Synchronization objects used against their rules.
+//! Misuse of synchronization objects.
 //!
-//! libc says of most of these that they are undefined, and lets them pass. A destroyed object
-//! is known by what its memory holds: glibc marks a mutex itself, and the others get a mark of
-//! ours. Whoever makes a new object of the memory, by a constructor, an initializer or a call,
-//! overwrites the mark, and so does any other use of the memory: nobody has to tell us, and
-//! a correct program is never accused. Memory of zeros is an initialized object.
+//! libc leaves most of this undefined and does not report it. A destroyed object is recognized by
+//! its memory: glibc marks mutexes itself, and we mark the others. Creating a new object in the
+//! same memory, by constructor, initializer or call, overwrites the mark, and so does any other
+//! use of the memory; so a correct program is never accused. Zeroed memory is an initialized
+//! object.
 //!
-//! Rules are checked when the operation is performed. Only what could not be read at all, a
-//! null pointer or freed memory, is found before.
+//! Rules are checked when the operation is performed. Only objects that cannot be read at all, at
+//! a null pointer or in freed memory, are detected before.
+//!
+//! A misuse ends the run. What is stored are codes ([`raddle_trace::misuse`]); the parent turns
+//! them into words. Destroying an object is a scheduling point, like every other operation on
+//! it, so a thread can be preempted before it.
+//!
+//! Limits: an object that is destroyed without a call, such as a `std::mutex`, is known to be
+//! gone only when its memory is freed.
 
 use core::sync::atomic::Ordering;
 
 use raddle_trace::control::Ending;
-use raddle_trace::record::Lock;
+use raddle_trace::misuse::{Fault, Misuse, Operation};
+use raddle_trace::record::{Lock, Wake};
 
-use crate::die::Line;
-use crate::sched::object::{NOBODY, Object};
-use crate::sched::thread::Wait;
-use crate::sched::{SCHED, Sched};
-use crate::{freed, hook, shared};
+use crate::sched::object::NOBODY;
+use crate::sched::thread::{NEVER, Wait};
+use crate::sched::{self, SCHED, Sched};
+use crate::{die, freed, hook, shared};
 
-/// What a destroyed object's first bytes hold. Half of it is a spin lock's value.
+/// The first bytes of a destroyed object. Half of it is a spin lock's value.
 const DESTROYED: u64 = 0xd1ed_7add_d1ed_7add;
 
 /// An operation of a thread on an object.
 #[derive(Clone, Copy)]
-pub(super) struct Act {
-    pub(super) me: u32,
-    pub(super) pc: u64,
-    pub(super) at: u64,
-    /// Such as «locks».
-    pub(super) verb: &'static str,
-    pub(super) kind: Lock,
+pub(crate) struct ObjectOp {
+    pub(crate) me: u32,
+    pub(crate) pc: u64,
+    pub(crate) at: u64,
+    pub(crate) operation: Operation,
+    pub(crate) object: Lock,
 }
 
-impl Act {
-    /// The object is there, as far as memory goes. To be asked before it is looked at.
-    pub(super) fn check_memory(self) {
+impl ObjectOp {
+    /// Starts most operations. Returns when the operation may be performed on a valid object,
+    /// with how the wait ended.
+    pub(crate) fn begin(self, wait: Wait, deadline: u64) -> Wake {
+        self.approach();
+        let wake = hook::sync(self.me, self.pc, wait, deadline);
+        self.check();
+        wake
+    }
+
+    /// The same for an operation that fails instead of waiting: a thread that does nothing else
+    /// spins.
+    pub(crate) fn attempt(self) {
+        self.approach();
+        sched::visible(self.me, self.pc, Wait::Nothing, NEVER, true);
+        self.check();
+    }
+
+    /// The same for destruction: no thread may hold the object or wait for it.
+    pub(crate) fn destroy(self, wait: Wait) {
+        self.approach();
+        hook::sync(self.me, self.pc, wait, NEVER);
+        self.check_memory();
+        let fault = in_use(&SCHED.lock(), self.at, self.object);
+        if let Some(fault) = fault {
+            self.wrong(fault);
+        }
+    }
+
+    /// Announces what the thread will touch, which must be valid memory.
+    pub(crate) fn approach(self) {
+        self.check_memory();
+        let reads = matches!(
+            self.operation,
+            Operation::ReadLock | Operation::TryReadLock | Operation::Value
+        );
+        hook::about_to(self.me, self.at, !reads);
+    }
+
+    /// Checks that the object is in valid memory. Call it before looking at the object.
+    pub(crate) fn check_memory(self) {
         if self.at < 4096 {
-            self.wrong("through a null pointer");
+            self.wrong(Fault::Null);
         }
         if freed::is_freed(self.at) {
-            self.wrong("in memory that was freed");
+            self.wrong(Fault::Freed);
         }
     }
 
-    /// The object can be operated on. To be asked when that is done.
-    pub(super) fn check(self) {
+    /// Checks that the object can be operated on. Call it when the operation is performed.
+    pub(crate) fn check(self) {
         self.check_memory();
-        if is_destroyed(self.at, self.kind) {
-            self.wrong("that was destroyed");
+        if is_destroyed(self.at, self.object) {
+            self.wrong(Fault::Destroyed);
         }
-        if !is_plausible(self.at, self.kind) {
-            self.wrong("that was never initialized");
+        if !is_plausible(self.at, self.object) {
+            self.wrong(Fault::Uninitialized);
         }
     }
 
-    /// Ends the run. `how` goes on after what the object is.
-    pub(super) fn wrong(self, how: &str) -> ! {
-        let mut line = Line { bytes: [0; 512], len: 0 };
-        let noun = noun(self.kind);
-        let _ = core::fmt::Write::write_fmt(&mut line, format_args!("{} {noun} {how}", self.verb));
-        hook::stop(Ending::Misuse, self.me, self.pc, self.at, &line.bytes[..line.len]);
-    }
-}
-
-fn noun(kind: Lock) -> &'static str {
-    match kind {
-        Lock::RwLock => "a reader-writer lock",
-        Lock::Spin => "a spin lock",
-        Lock::Cond => "a condition variable",
-        Lock::Semaphore => "a semaphore",
-        Lock::Barrier => "a barrier",
-        _ => "a mutex",
+    /// Ends the run with this fault.
+    pub(crate) fn wrong(self, fault: Fault) -> ! {
+        let codes = Misuse { operation: self.operation, object: self.object, fault }.codes();
+        for (to, code) in shared::control().misuse.iter().zip(codes) {
+            to.store(code, Ordering::Relaxed);
+        }
+        die::stop(Ending::Misuse, self.me, self.pc, self.at)
     }
 }
 
@@ -103,14 +137,14 @@ pub(super) fn mark_destroyed(at: u64, kind: Lock) {
     }
 }
 
-/// Whether the memory can be an object: bits that glibc never sets tell that it is not.
+/// Whether the memory can be an object: bits that glibc never sets rule it out.
 fn is_plausible(at: u64, kind: Lock) -> bool {
     match kind {
-        // Between the type and the priority ceiling only some bits are in use.
+        // Between the type and the priority ceiling, only some bits are in use.
         Lock::Mutex => word(at, MUTEX_KIND) & 0x0007_fc0c == 0,
-        // The preference at byte 48 is one of three.
+        // The preference at byte 48 has one of three values.
         Lock::RwLock => word(at, 12) <= 2,
-        // How many it takes is at byte 8, and never 0.
+        // The number of participants is at byte 8, and never 0.
         Lock::Barrier => word(at, 2) != 0,
         _ => true,
     }
@@ -120,74 +154,68 @@ fn kernel_id(thread: u32) -> u32 {
     shared::slot(thread).kernel_id.load(Ordering::Relaxed)
 }
 
-/// glibc returns an error for these types of mutexes, or knows the owner in another way.
+/// For these mutex types glibc returns an error, or tracks the owner in another way.
 const ERRORCHECK_OR_RECURSIVE: [u32; 2] = [1, 2];
 const ROBUST_OR_PRIORITY: u32 = 16 | 32 | 64;
 
-/// A mutex is about to be released: by its owner, it should be.
-pub(super) fn check_owner(act: Act) {
-    // libc keeps the owner in the word at byte 8, also of what was locked out of our sight.
-    let is_locked = word(act.at, 0) != 0;
-    if is_locked && word(act.at, 2) == kernel_id(act.me) {
+/// Checks that the thread that is about to release a mutex owns it.
+pub(super) fn check_owner(op: ObjectOp) {
+    // libc keeps the owner in the word at byte 8, also for locks that we did not see.
+    let is_locked = word(op.at, 0) != 0;
+    if is_locked && word(op.at, 2) == kernel_id(op.me) {
         return;
     }
-    let kind = word(act.at, MUTEX_KIND);
+    let kind = word(op.at, MUTEX_KIND);
     let tells = ERRORCHECK_OR_RECURSIVE.contains(&(kind & 3)) || kind & ROBUST_OR_PRIORITY != 0;
-    let model = SCHED.lock().objects.get(&act.at).map_or(NOBODY, |object| object.owner);
-    if tells || is_locked && model == act.me {
+    let model = SCHED.lock().objects.get(&op.at).map_or(NOBODY, |object| object.owner);
+    if tells || is_locked && model == op.me {
         return;
     }
-    act.wrong(if is_locked { "that another thread holds" } else { "that nobody holds" });
+    op.wrong(if is_locked { Fault::HeldByOther } else { Fault::NotHeld });
 }
 
-/// A reader-writer lock is about to be released: somebody should have it.
-pub(super) fn check_held(act: Act) {
-    let kernel_id = kernel_id(act.me);
-    // glibc: the number of readers above three bits of flags, the writer at byte 24.
-    let (n_readers, writer) = (word(act.at, 0) >> 3, word(act.at, 6));
+/// Checks that a reader-writer lock that is about to be released is held.
+pub(super) fn check_held(op: ObjectOp) {
+    let kernel_id = kernel_id(op.me);
+    // glibc: the number of readers above three flag bits, the writer at byte 24.
+    let (n_readers, writer) = (word(op.at, 0) >> 3, word(op.at, 6));
     if writer != 0 && writer != kernel_id {
-        act.wrong("that another thread holds");
+        op.wrong(Fault::HeldByOther);
     }
     if writer == 0 && n_readers == 0 {
-        act.wrong("that nobody holds");
+        op.wrong(Fault::NotHeld);
     }
 }
 
-/// An object is about to be destroyed: nobody should have it or wait for it.
-pub(super) fn check_unused(act: Act) {
-    let sched = SCHED.lock();
-    let in_use = sched.objects.get(&act.at).and_then(|object| in_use(&sched, act.at, object));
-    drop(sched);
-    if let Some(how) = in_use {
-        act.wrong(how);
-    }
-}
-
-/// In which way an object is in use, by the model and by what libc keeps in it.
-fn in_use(sched: &Sched, at: u64, object: &Object) -> Option<&'static str> {
+/// How an object is in use, according to the model and to libc's data in it.
+fn in_use(sched: &Sched, at: u64, kind: Lock) -> Option<Fault> {
     let waits = |on: Wait| !sched.waiters(|wait| wait == on).is_empty();
-    match object.kind {
-        Lock::Mutex => (object.owner != NOBODY && word(at, 0) != 0).then_some("that is held"),
+    let object = sched.objects.get(&at).filter(|object| object.kind == kind);
+    let is_owned = object.is_some_and(|object| object.owner != NOBODY);
+    match kind {
+        Lock::Mutex => (is_owned && word(at, 0) != 0).then_some(Fault::Held),
         Lock::RwLock => {
-            let is_held = object.owner != NOBODY || !object.readers.is_empty();
-            (is_held && (word(at, 0) >> 3 != 0 || word(at, 6) != 0)).then_some("that is held")
+            let is_held = is_owned || object.is_some_and(|object| !object.readers.is_empty());
+            (is_held && (word(at, 0) >> 3 != 0 || word(at, 6) != 0)).then_some(Fault::Held)
         }
-        Lock::Spin => (object.owner != NOBODY && word(at, 0) == 0).then_some("that is held"),
-        Lock::Cond => waits(Wait::Cond(at)).then_some("that a thread waits on"),
-        Lock::Barrier => (object.arrived > 0).then_some("that a thread waits at"),
-        _ => None,
+        Lock::Spin => (is_owned && word(at, 0) == 0).then_some(Fault::Held),
+        Lock::Cond => waits(Wait::Cond(at)).then_some(Fault::Awaited),
+        Lock::Semaphore => (sched::semaphore_value(at) == 0 && waits(Wait::Semaphore(at)))
+            .then_some(Fault::Awaited),
+        Lock::Barrier => object.is_some_and(|object| object.arrived > 0).then_some(Fault::Awaited),
+        Lock::Annotated => None,
     }
 }
 
-/// A block is about to be freed, and with it all objects in it.
+/// Checks a block that is about to be freed together with all objects in it.
 pub(super) fn check_block(me: Option<u32>, pc: u64, block: u64, bytes: u64) {
     let (low, high) = (block, block + bytes);
     let mut sched = SCHED.lock();
     while let Some((at, object)) = sched.objects.first_in(low..high) {
-        let (kind, how) = (object.kind, in_use(&sched, at, object));
-        if let (Some(me), Some(how)) = (me, how) {
+        let object = object.kind;
+        if let (Some(me), Some(fault)) = (me, in_use(&sched, at, object)) {
             drop(sched);
-            Act { me, pc, at, verb: "frees the memory of", kind }.wrong(how);
+            ObjectOp { me, pc, at, operation: Operation::Free, object }.wrong(fault);
         }
         sched.objects.remove(&at);
     }

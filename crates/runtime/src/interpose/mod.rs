@@ -1,18 +1,24 @@
-//! What we replace of libc.
+//! The libc functions that we replace.
 //!
-//! Under control an operation is modelled, and libc's own is called when it will succeed at
-//! once. In free mode libc's is called and the event recorded. Otherwise libc's is called.
+//! Under control an operation is modeled, and libc's function is called when it will succeed at
+//! once. In free mode libc's function is called and the event recorded. Otherwise libc's function
+//! is called.
 
 pub(crate) mod affinity;
+mod aliases;
 mod barrier;
+mod blocking;
 mod c11;
 mod clock;
 mod cond;
 mod descriptor;
+mod format;
+mod fortified;
 mod futex;
+mod library;
 mod loader;
 mod memory;
-mod misuse;
+pub(crate) mod misuse;
 mod mutex;
 mod new;
 pub(crate) mod once;
@@ -24,13 +30,15 @@ pub(crate) mod signal;
 mod sleep;
 mod spin;
 mod string;
+mod text;
 pub(crate) mod thread;
 mod timer;
+mod timer_descriptor;
 mod stdio;
 
 use libc::c_int;
 
-/// Sets `errno` and gives what a failing call returns.
+/// Sets `errno` and returns what a failing call returns.
 fn fail(error: c_int) -> c_int {
     unsafe extern "C" {
         fn __errno_location() -> *mut c_int;
@@ -40,7 +48,7 @@ fn fail(error: c_int) -> c_int {
     -1
 }
 
-/// A raw result as a libc function gives it.
+/// Converts a raw result to that of a libc function.
 fn result(raw: i64) -> i64 {
     if (-4095..0).contains(&raw) { i64::from(fail(-raw as c_int)) } else { raw }
 }

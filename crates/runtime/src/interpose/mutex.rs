@@ -1,11 +1,12 @@
 //! Mutexes of all types.
 
 use libc::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
+use raddle_trace::misuse::Operation;
 use raddle_trace::record::{Kind, Lock, TRIED, Wake};
 
 use super::clock;
-use super::misuse::{self, Act};
-use crate::abi::stub::export;
+use super::misuse::{self, ObjectOp};
+use crate::export::export;
 use crate::hook;
 use crate::real::real;
 use crate::sched::object::{NOBODY, Object};
@@ -32,7 +33,7 @@ fn kind_of(mutex: *mut pthread_mutex_t) -> i32 {
     unsafe { *mutex.cast::<i32>().add(4) }
 }
 
-/// glibc's lock word: 0 if nobody has it.
+/// glibc's lock word: 0 if the mutex is free.
 fn word_of(mutex: *mut pthread_mutex_t) -> i32 {
     // SAFETY: glibc keeps it at the start of a mutex, and the program passes one.
     unsafe { *mutex.cast::<i32>() }
@@ -51,18 +52,14 @@ extern "C" fn init(mutex: *mut pthread_mutex_t, attr: *const pthread_mutexattr_t
     status
 }
 
-fn act(me: u32, mutex: *mut pthread_mutex_t, pc: u64, verb: &'static str) -> Act {
-    Act { me, pc, at: mutex as u64, verb, kind: Lock::Mutex }
+pub(super) fn op(me: u32, mutex: *mut pthread_mutex_t, pc: u64, operation: Operation) -> ObjectOp {
+    ObjectOp { me, pc, at: mutex as u64, operation, object: Lock::Mutex }
 }
 
 pub(super) extern "C" fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
     let pc = hook::caller();
     if let Some(me) = hook::me() {
-        let act = act(me, mutex, pc, "destroys");
-        act.check_memory();
-        hook::sync(me, pc, Wait::Nothing, NEVER);
-        act.check_memory();
-        misuse::check_unused(act);
+        op(me, mutex, pc, Operation::Destroy).destroy(Wait::Nothing);
         hook::record(Kind::Destroy, INFO, mutex as u64, 0, pc, &[]);
         let mut sched = SCHED.lock();
         if sched.objects.get(&(mutex as u64)).is_none_or(|object| object.owner == NOBODY) {
@@ -93,13 +90,20 @@ pub(super) extern "C" fn clock_lock(
         note_free(status, mutex, pc, 0);
         return status;
     }
-    if !clock::is_valid(time) || !clock::can_wait_by(clock) {
+    if !clock::can_wait_by(clock) {
         return libc::EINVAL;
     }
-    lock_until(mutex, clock::deadline(clock, time), pc)
+    if clock::is_valid(time) {
+        return lock_until(mutex, clock::deadline(clock, time), pc);
+    }
+    // libc looks at the time only when it has to wait.
+    match lock_until(mutex, 0, pc) {
+        libc::ETIMEDOUT => libc::EINVAL,
+        status => status,
+    }
 }
 
-/// In free mode: records a lock that libc took.
+/// In free mode: records a lock that libc acquired.
 fn note_free(status: c_int, mutex: *mut pthread_mutex_t, pc: u64, info: u8) {
     if status == 0 || status == libc::EOWNERDEAD {
         hook::record(Kind::Acquire, INFO | info, mutex as u64, 0, pc, &[]);
@@ -114,7 +118,7 @@ fn real_try_lock(mutex: *mut pthread_mutex_t) -> c_int {
     real!(pthread_mutex_trylock(mutex => *mut pthread_mutex_t) -> c_int)
 }
 
-/// Takes a mutex, waiting for it until a moment of virtual time.
+/// Acquires a mutex, waiting until a point in virtual time.
 pub(super) fn lock_until(mutex: *mut pthread_mutex_t, deadline: u64, pc: u64) -> c_int {
     let Some(me) = hook::me() else {
         if hook::free() {
@@ -124,27 +128,28 @@ pub(super) fn lock_until(mutex: *mut pthread_mutex_t, deadline: u64, pc: u64) ->
         note_free(status, mutex, pc, 0);
         return status;
     };
-    let at = mutex as u64;
-    act(me, mutex, pc, "locks").check_memory();
-    hook::about_to(me, at, true);
+    let op = op(me, mutex, pc, Operation::Lock);
+    op.approach();
     if owned(mutex, me) {
         match kind_of(mutex) & 3 {
             RECURSIVE => {
                 hook::sync(me, pc, Wait::Nothing, NEVER);
-                return take(me, mutex, pc, 0);
+                op.check();
+                return acquire(me, mutex, pc, 0);
             }
             ERRORCHECK => {
                 hook::sync(me, pc, Wait::Nothing, NEVER);
                 return libc::EDEADLK;
             }
-            // A thread that waits for itself: found at once, by the circle.
+            // A thread that waits for itself is found at once, as a cycle.
             _ => {}
         }
     }
-    match hook::sync(me, pc, Wait::Lock(at), deadline) {
-        Wake::TimedOut => libc::ETIMEDOUT,
-        _ => take(me, mutex, pc, 0),
+    if hook::sync(me, pc, Wait::Lock(op.at), deadline) == Wake::TimedOut {
+        return libc::ETIMEDOUT;
     }
+    op.check();
+    acquire(me, mutex, pc, 0)
 }
 
 pub(super) extern "C" fn try_lock(mutex: *mut pthread_mutex_t) -> c_int {
@@ -154,18 +159,20 @@ pub(super) extern "C" fn try_lock(mutex: *mut pthread_mutex_t) -> c_int {
         note_free(status, mutex, pc, TRIED);
         return status;
     };
-    act(me, mutex, pc, "tries to lock").check_memory();
-    hook::about_to(me, mutex as u64, true);
-    sched::visible(me, pc, Wait::Nothing, NEVER, true);
-    act(me, mutex, pc, "tries to lock").check();
+    let op = op(me, mutex, pc, Operation::TryLock);
+    op.attempt();
     let free = !owned_by_other(mutex, me);
     if !free && hook::spins(me, pc, mutex as u64, 1) {
         sched::yield_turn(me, pc);
     }
-    if free || !owned_by_other(mutex, me) { take(me, mutex, pc, TRIED) } else { libc::EBUSY }
+    if !free && owned_by_other(mutex, me) {
+        return libc::EBUSY;
+    }
+    op.check();
+    acquire(me, mutex, pc, TRIED)
 }
 
-/// Whether the thread has the mutex already.
+/// Whether the thread already owns the mutex.
 fn owned(mutex: *mut pthread_mutex_t, me: u32) -> bool {
     settle(mutex);
     SCHED.lock().objects.get(&(mutex as u64)).is_some_and(|object| object.owner == me)
@@ -180,8 +187,8 @@ fn owned_by_other(mutex: *mut pthread_mutex_t, me: u32) -> bool {
         .is_some_and(|object| object.owner != NOBODY && object.owner != me)
 }
 
-/// Memory that held a locked mutex may have become a new one without our knowing: then
-/// libc's word says that nobody has it.
+/// Resets the model if memory that held a locked mutex has become a new one without our noticing:
+/// then libc's word says that it is free.
 fn settle(mutex: *mut pthread_mutex_t) {
     let mut sched = SCHED.lock();
     let object = sched.objects.get_mut(&(mutex as u64));
@@ -190,17 +197,17 @@ fn settle(mutex: *mut pthread_mutex_t) {
     }
 }
 
-/// Takes the mutex, which the model says is free.
-fn take(me: u32, mutex: *mut pthread_mutex_t, pc: u64, info: u8) -> c_int {
-    act(me, mutex, pc, "locks").check();
-    // For a lost robust mutex glibc's trylock says so and keeps it; its lock does not.
+/// Acquires a valid mutex that is free according to the model.
+fn acquire(me: u32, mutex: *mut pthread_mutex_t, pc: u64, info: u8) -> c_int {
+    // For a robust mutex whose owner died, glibc's trylock reports that and keeps the mutex; its
+    // lock does not.
     let robust = kind_of(mutex) & ROBUST != 0 && info & TRIED == 0;
     let mut status = if robust { real_lock(mutex) } else { real_try_lock(mutex) };
     if status == libc::EBUSY {
         if info & TRIED != 0 {
             return status;
         }
-        // Somebody outside has it: another process, or code from before the start.
+        // Held outside our view: by another process, or by code from before the start.
         status = sched::outside(me, pc, || real_lock(mutex));
     }
     if status != 0 && status != libc::EOWNERDEAD {
@@ -222,20 +229,18 @@ fn take(me: u32, mutex: *mut pthread_mutex_t, pc: u64, info: u8) -> c_int {
 pub(super) extern "C" fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
     let pc = hook::caller();
     if let Some(me) = hook::me() {
-        act(me, mutex, pc, "unlocks").check_memory();
-        hook::about_to(me, mutex as u64, true);
-        hook::sync(me, pc, Wait::Nothing, NEVER);
-        return release(me, mutex, pc, "unlocks");
+        let op = op(me, mutex, pc, Operation::Unlock);
+        op.begin(Wait::Nothing, NEVER);
+        return release(op, mutex);
     }
     hook::record(Kind::Release, INFO, mutex as u64, 0, pc, &[]);
     real!(pthread_mutex_unlock(mutex => *mut pthread_mutex_t) -> c_int)
 }
 
-/// Releases the mutex, as a step that is counted already.
-pub(super) fn release(me: u32, mutex: *mut pthread_mutex_t, pc: u64, verb: &'static str) -> c_int {
-    let act = act(me, mutex, pc, verb);
-    act.check();
-    misuse::check_owner(act);
+/// Releases a valid mutex, as a step that is already counted.
+pub(super) fn release(op: ObjectOp, mutex: *mut pthread_mutex_t) -> c_int {
+    let ObjectOp { me, pc, .. } = op;
+    misuse::check_owner(op);
     let may =
         kind_of(mutex) & 3 != ERRORCHECK && kind_of(mutex) & 3 != RECURSIVE || owned(mutex, me);
     if may {
@@ -254,7 +259,7 @@ pub(super) fn release(me: u32, mutex: *mut pthread_mutex_t, pc: u64, verb: &'sta
     status
 }
 
-/// A thread has ended: its robust mutexes are for whoever comes next.
+/// Releases the robust mutexes of a thread that has ended, for the next owner.
 pub(super) fn owner_died(thread: u32) {
     let mut sched = SCHED.lock();
     for (&at, object) in sched.objects.iter_mut() {

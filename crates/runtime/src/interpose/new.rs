@@ -1,6 +1,6 @@
-//! `new` and `delete`: libstdc++ allocates with `malloc`, and whoever reads a report wants to
-//! know who called `new`. The place is noted, and libstdc++'s function jumped to: it may
-//! throw, so that no frame of ours may be below it.
+//! `new` and `delete`: libstdc++ allocates with `malloc`, but a report should show the caller of
+//! `new`. We store the caller and jump to libstdc++'s function: it may throw, so no frame of ours
+//! may be below it.
 
 use core::arch::naked_asm;
 
@@ -9,7 +9,7 @@ use crate::tls;
 
 macro_rules! forward {
     ($($name:ident, $address:ident = $text:literal;)*) => {$(
-        /// See the module.
+        /// Stores the caller and jumps on; see the module.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
         pub(crate) extern "C" fn $name() {

@@ -1,11 +1,11 @@
 //! One-time initialization: `pthread_once`, and the guards of C++ statics.
 
-use core::arch::naked_asm;
+use core::arch::{global_asm, naked_asm};
 
 use libc::c_int;
 use raddle_trace::record::Kind;
 
-use crate::abi::stub::{export, raddle_once};
+use crate::export::export;
 use crate::hook;
 use crate::real::Real;
 use crate::sched::SCHED;
@@ -18,53 +18,87 @@ export! {
     __cxa_guard_abort => guard_abort;
 }
 
+unsafe extern "C" {
+    /// Calls an initialization routine between two calls of ours.
+    fn raddle_once(control: *mut c_int, routine: usize, real: usize) -> c_int;
+}
+
+global_asm!(
+    ".text",
+    ".hidden raddle_once",
+    ".globl raddle_once",
+    ".type raddle_once,@function",
+    "raddle_once:",
+    ".cfi_startproc",
+    "push rbx",
+    ".cfi_adjust_cfa_offset 8",
+    ".cfi_rel_offset rbx, 0",
+    "mov rbx, rdi",
+    "call rdx",
+    "mov rdi, rbx",
+    "mov rbx, rax",
+    "call {after_once}",
+    "mov rax, rbx",
+    "pop rbx",
+    ".cfi_adjust_cfa_offset -8",
+    ".cfi_restore rbx",
+    "ret",
+    ".cfi_endproc",
+    ".size raddle_once, . - raddle_once",
+    after_once = sym after,
+);
+
 static REAL_ONCE: Real = Real::new(c"pthread_once", None);
 
-/// What to do next: 0 return, otherwise the address of libc's function.
+/// What to do next: 0 to return, otherwise the address of libc's function.
 #[repr(C)]
-struct Go {
+struct NextCall {
     real: usize,
 }
 
-/// The routine may throw or be cancelled, so no frame of ours may be below it: we are asked
-/// first, and [`raddle_once`] makes the call.
+/// The routine may throw or be cancelled, so no frame of ours may be below it: we decide first,
+/// and [`raddle_once`] makes the call.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[unsafe(naked)]
 pub(crate) extern "C" fn pthread_once() {
     naked_asm!(
+        ".cfi_startproc",
         "mov r10, qword ptr [rip + raddle_tls@GOTTPOFF]",
         "mov r11, qword ptr [rsp]",
         "mov qword ptr fs:[r10 + {caller}], r11",
         "push rdi",
         "push rsi",
         "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 24",
         "call {before}",
         "add rsp, 8",
         "pop rsi",
         "pop rdi",
+        ".cfi_adjust_cfa_offset -24",
         "test rax, rax",
         "je 2f",
         "mov rdx, rax",
         "jmp {once}",
         "2:",
         "ret",
+        ".cfi_endproc",
         caller = const tls::CALLER,
         before = sym before,
         once = sym raddle_once,
     )
 }
 
-/// The same, as C11 calls it: no result.
+/// The C11 variant, which returns nothing.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[unsafe(naked)]
 pub(crate) extern "C" fn call_once() {
     naked_asm!("jmp {inner}", inner = sym pthread_once)
 }
 
-/// glibc's value of a control word whose initialization is done.
+/// glibc's value of a control word after initialization.
 const DONE: c_int = 2;
 
-extern "C" fn before(control: *mut c_int, _: usize) -> Go {
+extern "C" fn before(control: *mut c_int, _: usize) -> NextCall {
     let pc = hook::caller();
     let real = REAL_ONCE.address();
     if let Some(me) = hook::me() {
@@ -74,22 +108,22 @@ extern "C" fn before(control: *mut c_int, _: usize) -> Go {
     // SAFETY: the program's control word.
     if unsafe { *control } == DONE {
         hook::record(Kind::OncePass, 0, control as u64, 0, pc, &[]);
-        return Go { real: 0 };
+        return NextCall { real: 0 };
     }
     hook::record(Kind::OnceBegin, 0, control as u64, 0, pc, &[]);
-    Go { real }
+    NextCall { real }
 }
 
-/// The routine has returned.
-pub(crate) extern "C" fn after(control: *mut c_int) {
+/// Called after the routine has returned.
+extern "C" fn after(control: *mut c_int) {
     if let Some(me) = hook::me() {
         SCHED.lock().poke(me);
     }
     hook::record(Kind::OnceEnd, 0, control as u64, 0, 0, &[]);
 }
 
-/// The Itanium C++ ABI leaves a guard's bytes to the library: the first says «done», and as
-/// libstdc++ the second says «in progress».
+/// The Itanium C++ ABI leaves a guard's bytes to the library: the first means «done», and as in
+/// libstdc++ the second means «in progress».
 extern "C" fn guard_acquire(guard: *mut u8) -> c_int {
     let pc = hook::caller();
     if let Some(me) = hook::me() {

@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering;
 
 use libc::{c_int, c_long, c_uint, size_t, ssize_t};
 
-use crate::abi::stub::export;
+use crate::export::export;
 use crate::guarded::Guarded;
 use crate::random::Random;
 use crate::real::real;
@@ -75,7 +75,7 @@ extern "C" fn arc4random_uniform_inner(below: u32) -> u32 {
     ((u64::from(next() as u32) * u64::from(below)) >> 32) as u32
 }
 
-/// libstdc++ asks the processor itself, which nobody could seed.
+/// libstdc++ asks the processor, which cannot be seeded.
 extern "C" fn random_device(this: usize) -> u32 {
     if hook::me().is_none() {
         return real!(_ZNSt13random_device9_M_getvalEv(this => usize) -> u32);

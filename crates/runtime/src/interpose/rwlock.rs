@@ -1,11 +1,12 @@
 //! Reader-writer locks.
 
 use libc::{c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
+use raddle_trace::misuse::Operation;
 use raddle_trace::record::{Kind, Lock, SHARED, TRIED, Wake};
 
 use super::clock;
-use super::misuse::{self, Act};
-use crate::abi::stub::export;
+use super::misuse::{self, ObjectOp};
+use crate::export::export;
 use crate::hook;
 use crate::real::real;
 use crate::sched::object::{NOBODY, Object};
@@ -42,11 +43,7 @@ extern "C" fn destroy(lock: *mut pthread_rwlock_t) -> c_int {
     let pc = hook::caller();
     let me = hook::me();
     if let Some(me) = me {
-        let act = act(me, lock, pc, "destroys");
-        act.check_memory();
-        hook::sync(me, pc, Wait::Nothing, NEVER);
-        act.check_memory();
-        misuse::check_unused(act);
+        op(me, lock, pc, Operation::Destroy).destroy(Wait::Nothing);
         SCHED.lock().objects.remove(&(lock as u64));
     }
     hook::record(Kind::Destroy, INFO, lock as u64, 0, pc, &[]);
@@ -57,8 +54,8 @@ extern "C" fn destroy(lock: *mut pthread_rwlock_t) -> c_int {
     status
 }
 
-fn act(me: u32, lock: *mut pthread_rwlock_t, pc: u64, verb: &'static str) -> Act {
-    Act { me, pc, at: lock as u64, verb, kind: Lock::RwLock }
+fn op(me: u32, lock: *mut pthread_rwlock_t, pc: u64, operation: Operation) -> ObjectOp {
+    ObjectOp { me, pc, at: lock as u64, operation, object: Lock::RwLock }
 }
 
 fn real_try(lock: *mut pthread_rwlock_t, shared: bool) -> c_int {
@@ -89,22 +86,23 @@ fn lock_until(lock: *mut pthread_rwlock_t, shared: bool, deadline: u64, pc: u64)
         }
         return status;
     };
-    let at = lock as u64;
-    act(me, lock, pc, "locks").check_memory();
-    hook::about_to(me, at, !shared);
+    let operation = if shared { Operation::ReadLock } else { Operation::Lock };
+    let op = op(me, lock, pc, operation);
+    op.approach();
     if note_preference(lock) == me {
         hook::sync(me, pc, Wait::Nothing, NEVER);
         return libc::EDEADLK;
     }
-    let wait = if shared { Wait::ReadLock(at) } else { Wait::WriteLock(at) };
+    let wait = if shared { Wait::ReadLock(op.at) } else { Wait::WriteLock(op.at) };
     if hook::sync(me, pc, wait, deadline) == Wake::TimedOut {
         return libc::ETIMEDOUT;
     }
-    take(me, lock, shared, false, pc)
+    op.check();
+    acquire(me, lock, shared, false, pc)
 }
 
-/// Keeps what glibc has in the word at byte 48: whether readers wait behind writers. Gives
-/// who has the lock for itself.
+/// Reads from the word at byte 48, as glibc defines it, whether readers wait for waiting writers.
+/// Returns who holds the lock exclusively.
 fn note_preference(lock: *mut pthread_rwlock_t) -> u32 {
     const WRITERS_FIRST: u32 = 2;
     // SAFETY: within the lock that the program passes.
@@ -115,8 +113,8 @@ fn note_preference(lock: *mut pthread_rwlock_t) -> u32 {
     object.owner
 }
 
-fn take(me: u32, lock: *mut pthread_rwlock_t, shared: bool, tried: bool, pc: u64) -> c_int {
-    act(me, lock, pc, "locks").check();
+/// Acquires a valid lock.
+fn acquire(me: u32, lock: *mut pthread_rwlock_t, shared: bool, tried: bool, pc: u64) -> c_int {
     let mut status = real_try(lock, shared);
     if status == libc::EBUSY {
         if tried {
@@ -150,10 +148,9 @@ fn try_lock(lock: *mut pthread_rwlock_t, shared: bool) -> c_int {
         }
         return status;
     };
-    act(me, lock, pc, "tries to lock").check_memory();
-    hook::about_to(me, lock as u64, !shared);
-    sched::visible(me, pc, Wait::Nothing, NEVER, true);
-    let status = take(me, lock, shared, true, pc);
+    let operation = if shared { Operation::TryReadLock } else { Operation::TryLock };
+    op(me, lock, pc, operation).attempt();
+    let status = acquire(me, lock, shared, true, pc);
     if status == libc::EBUSY && hook::spins(me, pc, lock as u64, 1) {
         sched::yield_turn(me, pc);
     }
@@ -230,17 +227,14 @@ extern "C" fn unlock(lock: *mut pthread_rwlock_t) -> c_int {
         hook::record(Kind::Release, INFO, lock as u64, 0, pc, &[]);
         return real!(pthread_rwlock_unlock(lock => *mut pthread_rwlock_t) -> c_int);
     };
-    let act = act(me, lock, pc, "unlocks");
-    act.check_memory();
-    hook::about_to(me, lock as u64, true);
-    hook::sync(me, pc, Wait::Nothing, NEVER);
-    act.check();
-    misuse::check_held(act);
+    let op = op(me, lock, pc, Operation::Unlock);
+    op.begin(Wait::Nothing, NEVER);
+    misuse::check_held(op);
     let mut sched = SCHED.lock();
     let object = sched.object(lock as u64, Lock::RwLock);
     let shared = object.owner == NOBODY;
     if shared {
-        // Whoever has it may release it; a thread releases its own first.
+        // Any holder may release it; a thread releases its own hold first.
         let at = object.readers.iter().rposition(|&(reader, _)| reader == me);
         if let Some(at) = at.or(object.readers.len().checked_sub(1)) {
             object.readers.remove(at);

@@ -1,11 +1,12 @@
-//! Semaphores, named and unnamed: the value is libc's own.
+//! Semaphores, named and unnamed: the value is kept by libc.
 
 use libc::{c_int, c_uint, clockid_t, sem_t, timespec};
+use raddle_trace::misuse::Operation;
 use raddle_trace::record::{Kind, Lock, TRIED, Wake};
 
 use super::clock;
-use super::misuse::{self, Act};
-use crate::abi::stub::{export, export_cancellable};
+use super::misuse::{self, ObjectOp};
+use crate::export::{export, export_cancellable};
 use crate::hook;
 use crate::real::real;
 use crate::sched::thread::{NEVER, Wait};
@@ -35,16 +36,7 @@ extern "C" fn destroy(semaphore: *mut sem_t) -> c_int {
     let pc = hook::caller();
     let me = hook::me();
     if let Some(me) = me {
-        let act = act(me, semaphore, pc, "destroys");
-        act.check_memory();
-        let at = semaphore as u64;
-        let waits = |sched: &sched::Sched| {
-            sched::semaphore_value(at) == 0
-                && !sched.waiters(|wait| wait == Wait::Semaphore(at)).is_empty()
-        };
-        if waits(&SCHED.lock()) {
-            act.wrong("that a thread waits for");
-        }
+        op(me, semaphore, pc, Operation::Destroy).destroy(Wait::Nothing);
     }
     hook::record(Kind::Destroy, Lock::Semaphore as u8, semaphore as u64, 0, pc, &[]);
     let status = real!(sem_destroy(semaphore => *mut sem_t) -> c_int);
@@ -54,17 +46,14 @@ extern "C" fn destroy(semaphore: *mut sem_t) -> c_int {
     status
 }
 
-fn act(me: u32, semaphore: *mut sem_t, pc: u64, verb: &'static str) -> Act {
-    Act { me, pc, at: semaphore as u64, verb, kind: Lock::Semaphore }
+fn op(me: u32, semaphore: *mut sem_t, pc: u64, operation: Operation) -> ObjectOp {
+    ObjectOp { me, pc, at: semaphore as u64, operation, object: Lock::Semaphore }
 }
 
 extern "C" fn post(semaphore: *mut sem_t) -> c_int {
     let pc = hook::caller();
     if let Some(me) = hook::me() {
-        act(me, semaphore, pc, "posts").check_memory();
-        hook::about_to(me, semaphore as u64, true);
-        hook::sync(me, pc, Wait::Nothing, NEVER);
-        act(me, semaphore, pc, "posts").check();
+        op(me, semaphore, pc, Operation::Post).begin(Wait::Nothing, NEVER);
         SCHED.lock().poke(me);
     }
     hook::record(Kind::SemPost, 0, semaphore as u64, 0, pc, &[]);
@@ -79,10 +68,7 @@ extern "C" fn try_wait(semaphore: *mut sem_t) -> c_int {
     let pc = hook::caller();
     let me = hook::me();
     if let Some(me) = me {
-        act(me, semaphore, pc, "tries to wait for").check_memory();
-        hook::about_to(me, semaphore as u64, true);
-        sched::visible(me, pc, Wait::Nothing, NEVER, true);
-        act(me, semaphore, pc, "tries to wait for").check();
+        op(me, semaphore, pc, Operation::TryWait).attempt();
     }
     let status = real_try(semaphore);
     if status == 0 {
@@ -97,16 +83,12 @@ extern "C" fn try_wait(semaphore: *mut sem_t) -> c_int {
     status
 }
 
-/// Whoever asks reads the semaphore, and may act on what is no longer so.
+/// Reading the value is an access, since the thread may act on a value that has become stale.
 extern "C" fn value(semaphore: *mut sem_t, value: *mut c_int) -> c_int {
     let pc = hook::caller();
     let me = hook::me();
     if let Some(me) = me {
-        let act = act(me, semaphore, pc, "asks for the value of");
-        act.check_memory();
-        hook::about_to(me, semaphore as u64, false);
-        sched::visible(me, pc, Wait::Nothing, NEVER, true);
-        act.check();
+        op(me, semaphore, pc, Operation::Value).attempt();
     }
     let status = real!(sem_getvalue(semaphore => *mut sem_t, value => *mut c_int) -> c_int);
     if status == 0 {
@@ -120,12 +102,11 @@ extern "C" fn value(semaphore: *mut sem_t, value: *mut c_int) -> c_int {
 }
 
 fn wait_until(me: u32, semaphore: *mut sem_t, deadline: u64, pc: u64) -> c_int {
-    let act = act(me, semaphore, pc, "waits for");
-    act.check_memory();
-    hook::about_to(me, semaphore as u64, true);
+    let op = op(me, semaphore, pc, Operation::Wait);
+    op.approach();
     loop {
         let wake = hook::sync(me, pc, Wait::Semaphore(semaphore as u64), deadline);
-        act.check();
+        op.check();
         match wake {
             Wake::TimedOut => return super::fail(libc::ETIMEDOUT),
             Wake::Interrupted if SCHED.lock().threads[me as usize].restarts => {}

@@ -4,7 +4,7 @@ use libc::{c_int, c_uint, clockid_t, timespec};
 use raddle_trace::record::{Kind, Wake};
 
 use super::clock;
-use crate::abi::stub::{export, export_cancellable};
+use crate::export::export_cancellable;
 use crate::real::real;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
@@ -15,14 +15,11 @@ export_cancellable! {
     clock_nanosleep => clock_nanosleep_inner;
     usleep => usleep_inner;
     sleep => sleep_inner;
-}
-
-export! {
     sched_yield => yield_inner;
     pthread_yield => yield_inner;
 }
 
-/// Sleeps until a moment of virtual time; what is left if a signal came first.
+/// Sleeps until a point in virtual time; returns the remaining time if a signal came first.
 pub(super) fn sleep_until(me: u32, pc: u64, deadline: u64) -> Result<(), u64> {
     let left = deadline.saturating_sub(SCHED.lock().now());
     hook::record(Kind::Sleep, 0, 0, 0, pc, &[left]);
@@ -37,7 +34,7 @@ extern "C" fn nanosleep_inner(span: *const timespec, left: *mut timespec) -> c_i
     let Some(me) = hook::me() else {
         return super::result(sys::syscall!(libc::SYS_nanosleep, span, left)) as c_int;
     };
-    if !clock::is_valid(span) {
+    if !clock::is_duration(span) {
         return super::fail(libc::EINVAL);
     }
     match sleep_until(me, pc, clock::after(clock::nanoseconds(span))) {
@@ -52,7 +49,7 @@ extern "C" fn nanosleep_inner(span: *const timespec, left: *mut timespec) -> c_i
     }
 }
 
-/// Unlike the others it returns its error.
+/// Unlike the others, it returns its error.
 pub(super) extern "C" fn clock_nanosleep_inner(
     clock: clockid_t,
     flags: c_int,
@@ -63,8 +60,10 @@ pub(super) extern "C" fn clock_nanosleep_inner(
     let Some(me) = hook::me() else {
         return -sys::syscall!(libc::SYS_clock_nanosleep, clock, flags, time, left) as c_int;
     };
-    if !clock::is_valid(time) {
-        return libc::EINVAL;
+    match clock::sleep_error(clock) {
+        0 if clock::is_duration(time) => {}
+        0 => return libc::EINVAL,
+        error => return error,
     }
     let absolute = flags & libc::TIMER_ABSTIME != 0;
     let deadline = if absolute {

@@ -1,10 +1,11 @@
 //! Spin locks: a thread waits for one as for a mutex.
 
 use libc::{c_int, pthread_spinlock_t};
+use raddle_trace::misuse::Operation;
 use raddle_trace::record::{Kind, Lock, TRIED};
 
-use super::misuse::{self, Act};
-use crate::abi::stub::export;
+use super::misuse::{self, ObjectOp};
+use crate::export::export;
 use crate::hook;
 use crate::real::real;
 use crate::sched::object::{NOBODY, Object};
@@ -35,9 +36,7 @@ extern "C" fn destroy(lock: Spin) -> c_int {
     let pc = hook::caller();
     let me = hook::me();
     if let Some(me) = me {
-        let act = act(me, lock, pc, "destroys");
-        act.check_memory();
-        misuse::check_unused(act);
+        op(me, lock, pc, Operation::Destroy).destroy(Wait::Nothing);
         SCHED.lock().objects.remove(&(lock as u64));
     }
     hook::record(Kind::Destroy, INFO, lock as u64, 0, pc, &[]);
@@ -48,17 +47,14 @@ extern "C" fn destroy(lock: Spin) -> c_int {
     status
 }
 
-fn act(me: u32, lock: Spin, pc: u64, verb: &'static str) -> Act {
-    Act { me, pc, at: lock as u64, verb, kind: Lock::Spin }
+fn op(me: u32, lock: Spin, pc: u64, operation: Operation) -> ObjectOp {
+    ObjectOp { me, pc, at: lock as u64, operation, object: Lock::Spin }
 }
 
 extern "C" fn lock(lock: Spin) -> c_int {
     let pc = hook::caller();
     if let Some(me) = hook::me() {
-        act(me, lock, pc, "locks").check_memory();
-        hook::about_to(me, lock as u64, true);
-        hook::sync(me, pc, Wait::Lock(lock as u64), NEVER);
-        act(me, lock, pc, "locks").check();
+        op(me, lock, pc, Operation::Lock).begin(Wait::Lock(lock as u64), NEVER);
         own(me, lock, pc);
     }
     let status = real!(pthread_spin_lock(lock => Spin) -> c_int);
@@ -76,10 +72,7 @@ extern "C" fn try_lock(lock: Spin) -> c_int {
     let pc = hook::caller();
     let me = hook::me();
     if let Some(me) = me {
-        act(me, lock, pc, "tries to lock").check_memory();
-        hook::about_to(me, lock as u64, true);
-        sched::visible(me, pc, Wait::Nothing, NEVER, true);
-        act(me, lock, pc, "tries to lock").check();
+        op(me, lock, pc, Operation::TryLock).attempt();
     }
     let status = real!(pthread_spin_trylock(lock => Spin) -> c_int);
     if status == 0 {
@@ -97,10 +90,7 @@ extern "C" fn try_lock(lock: Spin) -> c_int {
 extern "C" fn unlock(lock: Spin) -> c_int {
     let pc = hook::caller();
     if let Some(me) = hook::me() {
-        act(me, lock, pc, "unlocks").check_memory();
-        hook::about_to(me, lock as u64, true);
-        hook::sync(me, pc, Wait::Nothing, NEVER);
-        act(me, lock, pc, "unlocks").check();
+        op(me, lock, pc, Operation::Unlock).begin(Wait::Nothing, NEVER);
         let mut sched = SCHED.lock();
         sched.object(lock as u64, Lock::Spin).owner = NOBODY;
         sched.poke(me);

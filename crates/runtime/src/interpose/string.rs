@@ -1,19 +1,19 @@
 //! Memory and string functions: each reads and writes ranges.
 //!
-//! They are noted before they are performed, by what they will touch. What a search reads is
-//! known only afterwards, so it is noted then.
+//! They are recorded before they are performed, by what they will touch. What a search reads is
+//! known only afterward, so it is recorded then.
 
 use core::ffi::{c_char, c_void};
 
 use libc::{c_int, size_t};
 
 use crate::real::real;
-use crate::{hook, tls};
+use crate::{hook, modules, tls};
 
-/// As [`crate::abi::stub::export!`], with a place of their own for the return address.
+/// Like [`crate::export::export!`], with a separate word for the return address.
 macro_rules! export_string {
     ($($name:ident => $inner:ident;)*) => {$(
-        /// See the module.
+        /// See the inner function.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
         pub(crate) extern "C" fn $name() {
@@ -22,12 +22,13 @@ macro_rules! export_string {
                 "mov r11, qword ptr [rsp]",
                 "mov qword ptr fs:[r10 + {caller}], r11",
                 "jmp {inner}",
-                caller = const tls::STRING_CALLER,
+                caller = const $crate::tls::STRING_CALLER,
                 inner = sym $inner,
             )
         }
     )*};
 }
+pub(super) use export_string;
 
 export_string! {
     memcpy => copy;
@@ -40,9 +41,6 @@ export_string! {
     __tsan_memcpy => copy;
     __tsan_memmove => move_inner;
     __tsan_memset => set;
-    __memcpy_chk => copy_checked;
-    __memmove_chk => move_checked;
-    __memset_chk => set_checked;
     strlen => length;
     strnlen => length_max;
     strcpy => string_copy;
@@ -60,32 +58,33 @@ export_string! {
     strndup => string_duplicate_max;
 }
 
-type Bytes = *const c_char;
-type BytesMut = *mut c_char;
+pub(super) type Bytes = *const c_char;
+pub(super) type BytesMut = *mut c_char;
 
-fn pc() -> u64 {
+/// Where the program called the current string function.
+pub(super) fn pc() -> u64 {
     tls::get(tls::STRING_CALLER)
 }
 
-fn reads(at: *const c_char, bytes: usize, pc: u64) {
+pub(super) fn reads(at: *const c_char, bytes: usize, pc: u64) {
     hook::range(at as u64, bytes as u64, false, pc);
 }
 
-fn writes(at: *const c_char, bytes: usize, pc: u64) {
+pub(super) fn writes(at: *const c_char, bytes: usize, pc: u64) {
     hook::range(at as u64, bytes as u64, true, pc);
 }
 
-fn real_length(text: Bytes) -> usize {
+pub(super) fn real_length(text: Bytes) -> usize {
     real!(strlen(text => Bytes) -> size_t)
 }
 
-fn real_length_max(text: Bytes, max: usize) -> usize {
+pub(super) fn real_length_max(text: Bytes, max: usize) -> usize {
     real!(strnlen(text => Bytes, max => size_t) -> size_t)
 }
 
 extern "C" fn copy(to: BytesMut, from: Bytes, bytes: size_t) -> *mut c_void {
     let pc = pc();
-    if !hook::in_runtime(pc) {
+    if !modules::in_runtime(pc) {
         reads(from, bytes, pc);
         writes(to, bytes, pc);
     }
@@ -94,7 +93,7 @@ extern "C" fn copy(to: BytesMut, from: Bytes, bytes: size_t) -> *mut c_void {
 
 extern "C" fn move_inner(to: BytesMut, from: Bytes, bytes: size_t) -> *mut c_void {
     let pc = pc();
-    if !hook::in_runtime(pc) {
+    if !modules::in_runtime(pc) {
         reads(from, bytes, pc);
         writes(to, bytes, pc);
     }
@@ -103,30 +102,10 @@ extern "C" fn move_inner(to: BytesMut, from: Bytes, bytes: size_t) -> *mut c_voi
 
 extern "C" fn set(to: BytesMut, byte: c_int, bytes: size_t) -> *mut c_void {
     let pc = pc();
-    if !hook::in_runtime(pc) {
+    if !modules::in_runtime(pc) {
         writes(to, bytes, pc);
     }
     real!(memset(to => BytesMut, byte => c_int, bytes => size_t) -> *mut c_void)
-}
-
-/// As a program calls them that is built with `_FORTIFY_SOURCE`: with the room that there is.
-extern "C" fn copy_checked(to: BytesMut, from: Bytes, bytes: size_t, room: size_t) -> *mut c_void {
-    let pc = pc();
-    reads(from, bytes, pc);
-    writes(to, bytes.min(room), pc);
-    real!(__memcpy_chk(to => BytesMut, from => Bytes, bytes => size_t, room => size_t) -> *mut c_void)
-}
-
-extern "C" fn move_checked(to: BytesMut, from: Bytes, bytes: size_t, room: size_t) -> *mut c_void {
-    let pc = pc();
-    reads(from, bytes, pc);
-    writes(to, bytes.min(room), pc);
-    real!(__memmove_chk(to => BytesMut, from => Bytes, bytes => size_t, room => size_t) -> *mut c_void)
-}
-
-extern "C" fn set_checked(to: BytesMut, byte: c_int, bytes: size_t, room: size_t) -> *mut c_void {
-    writes(to, bytes.min(room), pc());
-    real!(__memset_chk(to => BytesMut, byte => c_int, bytes => size_t, room => size_t) -> *mut c_void)
 }
 
 extern "C" fn zero(to: BytesMut, bytes: size_t) {
@@ -136,7 +115,7 @@ extern "C" fn zero(to: BytesMut, bytes: size_t) {
 
 extern "C" fn compare(a: Bytes, b: Bytes, bytes: size_t) -> c_int {
     let pc = pc();
-    if !hook::in_runtime(pc) {
+    if !modules::in_runtime(pc) {
         reads(a, bytes, pc);
         reads(b, bytes, pc);
     }
@@ -148,23 +127,22 @@ extern "C" fn find_byte(text: Bytes, byte: c_int, bytes: size_t) -> *mut c_void 
     let found = real!(memchr(text => Bytes, byte => c_int, bytes => size_t) -> *mut c_void);
     let read = if found.is_null() { bytes } else { found as usize - text as usize + 1 };
     reads(text, read, pc);
-    found
+    // Again: another thread may have gone first.
+    real!(memchr(text => Bytes, byte => c_int, bytes => size_t) -> *mut c_void)
 }
 
 extern "C" fn length(text: Bytes) -> size_t {
     let pc = pc();
-    let bytes = real_length(text);
-    if !hook::in_runtime(pc) {
-        reads(text, bytes + 1, pc);
+    if !modules::in_runtime(pc) {
+        reads(text, real_length(text) + 1, pc);
     }
-    bytes
+    real_length(text)
 }
 
 extern "C" fn length_max(text: Bytes, max: size_t) -> size_t {
     let pc = pc();
-    let bytes = real_length_max(text, max);
-    reads(text, (bytes + 1).min(max), pc);
-    bytes
+    reads(text, (real_length_max(text, max) + 1).min(max), pc);
+    real_length_max(text, max)
 }
 
 extern "C" fn string_copy(to: BytesMut, from: Bytes) -> BytesMut {
@@ -237,7 +215,7 @@ extern "C" fn string_find(text: Bytes, byte: c_int) -> BytesMut {
     let read =
         if found.is_null() { real_length(text) + 1 } else { found as usize - text as usize + 1 };
     reads(text, read, pc);
-    found
+    real!(strchr(text => Bytes, byte => c_int) -> BytesMut)
 }
 
 extern "C" fn string_find_last(text: Bytes, byte: c_int) -> BytesMut {

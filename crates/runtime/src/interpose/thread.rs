@@ -1,26 +1,24 @@
 //! Threads: creation, end, joining, cancellation.
 
 use alloc::boxed::Box;
+use core::arch::global_asm;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use libc::{c_char, c_int, clockid_t, pthread_attr_t, pthread_t, timespec};
 use raddle_trace::record::{Kind, Wake};
 
 use super::{clock, mutex};
-use crate::abi::stub::{export, export_cancellable, raddle_thread_start};
+use crate::export::{export, export_cancellable};
 use crate::real::real;
 use crate::sched::thread::{NEVER, Wait};
-use crate::sched::{self, SCHED};
+use crate::sched::{self, SCHED, Sched};
 use crate::{hook, shared, sys, tls};
 
 export! {
     pthread_create => create_inner;
     pthread_detach => detach;
     pthread_tryjoin_np => try_join;
-    pthread_cancel => cancel;
-    pthread_setcancelstate => set_cancel_state;
-    pthread_setcanceltype => set_cancel_type;
     pthread_setname_np => set_name;
 }
 
@@ -29,11 +27,37 @@ export_cancellable! {
     pthread_timedjoin_np => timed_join;
     pthread_clockjoin_np => clock_join;
     pthread_testcancel => test_cancel;
+    pthread_cancel => cancel;
+    pthread_setcancelstate => set_cancel_state;
+    pthread_setcanceltype => set_cancel_type;
 }
 
 unsafe extern "C" {
+    /// Start routine of every thread: registers it, runs the program's routine, and returns its
+    /// result.
+    fn raddle_thread_start(arg: *mut c_void) -> *mut c_void;
     fn pthread_attr_getdetachstate(attr: *const pthread_attr_t, state: *mut c_int) -> c_int;
 }
+
+global_asm!(
+    ".text",
+    ".hidden raddle_thread_start",
+    ".globl raddle_thread_start",
+    ".type raddle_thread_start,@function",
+    "raddle_thread_start:",
+    ".cfi_startproc",
+    "sub rsp, 8",
+    ".cfi_adjust_cfa_offset 8",
+    "call {begin}",
+    "mov rdi, rdx",
+    "call rax",
+    "add rsp, 8",
+    ".cfi_adjust_cfa_offset -8",
+    "ret",
+    ".cfi_endproc",
+    ".size raddle_thread_start, . - raddle_thread_start",
+    begin = sym begin,
+);
 
 /// glibc's numbers for the state and type of cancellation.
 const CANCEL_DISABLE: c_int = 1;
@@ -42,14 +66,14 @@ const CANCEL_ASYNCHRONOUS: c_int = 1;
 
 type Routine = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 
-/// What a thread starts with, in two registers.
+/// Start routine and argument of a thread, in two registers.
 #[repr(C)]
-pub(crate) struct Start {
+struct Start {
     routine: usize,
     arg: usize,
 }
 
-/// What a thread in free mode is handed.
+/// Start data of a thread in free mode.
 struct FreeStart {
     routine: usize,
     arg: usize,
@@ -59,10 +83,8 @@ struct FreeStart {
     stack_bytes: u64,
 }
 
-/// Size of a thread's stack unless it asks for another.
+/// Default size of a thread's stack.
 pub(crate) static STACK_BYTES: AtomicU64 = AtomicU64::new(8 << 20);
-/// The key whose destructor tells that a thread ends.
-pub(crate) static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
 extern "C" fn create_inner(
     thread: *mut pthread_t,
@@ -85,7 +107,7 @@ pub(super) fn create(
     if hook::free() {
         let parent = tls::thread().unwrap_or(0);
         let id = hook::free_reserve();
-        let ordinal = shared::slot(parent).holder.fetch_add(1, Ordering::Relaxed) + 1;
+        let ordinal = shared::slot(parent).n_children.fetch_add(1, Ordering::Relaxed) + 1;
         let package = Box::new(FreeStart { routine, arg, id, parent, ordinal, stack_bytes });
         hook::record(Kind::Spawn, 0, u64::from(id), 0, pc, &[]);
         return start(raddle_thread_start, Box::into_raw(package).cast());
@@ -110,7 +132,7 @@ pub(super) fn create(
         SCHED.lock().drop_thread(id);
         return status;
     }
-    // Until it waits for its turn it runs beside us, and must do nothing that we can see.
+    // Until it waits for its turn it runs beside us, and must do nothing visible.
     while slot.kernel_id.load(Ordering::Acquire) == 0 {
         sys::futex_wait(&slot.kernel_id, 0, Some(10_000_000), false);
     }
@@ -141,9 +163,9 @@ fn stack_bytes(attr: *const pthread_attr_t) -> u64 {
     if bytes == 0 { STACK_BYTES.load(Ordering::Relaxed) } else { bytes as u64 }
 }
 
-/// The first thing that a new thread does.
-pub(crate) extern "C" fn begin(arg: *mut c_void) -> Start {
-    // libc's descriptor of the thread lies at the upper end of its stack.
+/// Runs first in a new thread.
+extern "C" fn begin(arg: *mut c_void) -> Start {
+    // libc's descriptor of the thread is at the upper end of its stack.
     let high = tls::address();
     if shared::free() {
         // SAFETY: made by `create` for this thread alone.
@@ -154,7 +176,7 @@ pub(crate) extern "C" fn begin(arg: *mut c_void) -> Start {
             package.ordinal,
             (high - package.stack_bytes, high),
         );
-        set_key();
+        tls::call_at_end();
         super::signal::begin();
         return Start { routine: package.routine, arg: package.arg };
     }
@@ -162,24 +184,17 @@ pub(crate) extern "C" fn begin(arg: *mut c_void) -> Start {
     let bytes = shared::slot(me).stack_low.load(Ordering::Relaxed);
     super::signal::begin();
     let (routine, arg) = sched::begin(me, (high.saturating_sub(bytes), high));
-    set_key();
+    tls::call_at_end();
     Start { routine, arg }
 }
 
-/// Has the destructor called when the running thread ends.
-pub(crate) fn set_key() {
-    let key = KEY.load(Ordering::Relaxed);
-    // SAFETY: a key of ours; the value only has to be something.
-    unsafe { libc::pthread_setspecific(key, core::ptr::dangling()) };
-}
-
-/// Called by libc when a thread ends, again and again as long as we ask for it. The last
-/// round counts: then the destructors of the program's keys have run.
+/// Called by libc when a thread ends, repeatedly as long as we ask for it. The last round counts:
+/// by then the destructors of the program's keys have run.
 pub(crate) unsafe extern "C" fn end(_: *mut c_void) {
     let rounds = tls::get(tls::ROUNDS) + 1;
     tls::set(tls::ROUNDS, rounds);
     if rounds < 4 {
-        set_key();
+        tls::call_at_end();
         return;
     }
     if hook::free() {
@@ -213,8 +228,19 @@ extern "C" fn clock_join(
     if hook::me().is_none() {
         return real!(pthread_clockjoin_np(thread => pthread_t, result => *mut *mut c_void, clock => clockid_t, time => *const timespec) -> c_int);
     }
-    let deadline = if time.is_null() { NEVER } else { clock::deadline(clock, time) };
-    join_until(thread, result, deadline, pc)
+    if time.is_null() {
+        return join_until(thread, result, NEVER, pc);
+    }
+    if !clock::can_wait_by(clock) {
+        return libc::EINVAL;
+    }
+    if clock::is_valid(time) {
+        return join_until(thread, result, clock::deadline(clock, time), pc);
+    }
+    match join_until(thread, result, 0, pc) {
+        libc::ETIMEDOUT => libc::EINVAL,
+        status => status,
+    }
 }
 
 pub(super) fn join_until(
@@ -276,30 +302,40 @@ pub(super) extern "C" fn detach(thread: pthread_t) -> c_int {
 
 extern "C" fn cancel(thread: pthread_t) -> c_int {
     let pc = hook::caller();
-    if let Some(me) = hook::me() {
-        hook::sync(me, pc, Wait::Nothing, NEVER);
-        let mut sched = SCHED.lock();
-        let other = sched.threads.iter().rposition(|other| other.pthread == thread && !other.ended);
-        if let Some(other) = other {
-            sched.threads[other].cancelled = true;
-            if other as u32 == me && sched.threads[other].cancel_anywhere {
-                tls::set(tls::CANCEL, 1);
-            }
-        }
-        sched.poke(me);
+    let real_cancel = || real!(pthread_cancel(thread => pthread_t) -> c_int);
+    let Some(me) = hook::me() else { return real_cancel() };
+    hook::sync(me, pc, Wait::Nothing, NEVER);
+    // libc first: a thread that acts on it asks libc.
+    let status = real_cancel();
+    let mut sched = SCHED.lock();
+    let other = sched.threads.iter().rposition(|other| other.pthread == thread && !other.ended);
+    if let Some(other) = other {
+        sched.threads[other].cancelled = true;
     }
-    real!(pthread_cancel(thread => pthread_t) -> c_int)
+    act_at_once(&sched, me);
+    sched.poke(me);
+    status
+}
+
+/// With asynchronous cancellation, a thread acts on a pending cancellation as soon as it may.
+fn act_at_once(sched: &Sched, me: u32) {
+    if sched.threads[me as usize].is_cancelled_anywhere() {
+        tls::set(tls::CANCEL, 1);
+    }
 }
 
 extern "C" fn set_cancel_state(state: c_int, old: *mut c_int) -> c_int {
-    if let Some(me) = hook::me() {
-        SCHED.lock().threads[me as usize].uncancellable = state == CANCEL_DISABLE;
+    let status = real!(pthread_setcancelstate(state => c_int, old => *mut c_int) -> c_int);
+    if let (Some(me), 0) = (hook::me(), status) {
+        let mut sched = SCHED.lock();
+        sched.threads[me as usize].uncancellable = state == CANCEL_DISABLE;
+        act_at_once(&sched, me);
     }
-    real!(pthread_setcancelstate(state => c_int, old => *mut c_int) -> c_int)
+    status
 }
 
-/// Under control no signal may strike inside the runtime, so asynchronous cancellation is
-/// ours: it comes at the thread's next step.
+/// Under control no signal may interrupt the runtime, so asynchronous cancellation is ours: it
+/// happens at the thread's next step.
 extern "C" fn set_cancel_type(kind: c_int, old: *mut c_int) -> c_int {
     let Some(me) = hook::me() else {
         return real!(pthread_setcanceltype(kind => c_int, old => *mut c_int) -> c_int);
@@ -309,8 +345,10 @@ extern "C" fn set_cancel_type(kind: c_int, old: *mut c_int) -> c_int {
         CANCEL_DEFERRED => false,
         _ => return libc::EINVAL,
     };
-    let before =
-        core::mem::replace(&mut SCHED.lock().threads[me as usize].cancel_anywhere, anywhere);
+    let mut sched = SCHED.lock();
+    let before = core::mem::replace(&mut sched.threads[me as usize].cancel_anywhere, anywhere);
+    act_at_once(&sched, me);
+    drop(sched);
     if !old.is_null() {
         let before = if before { CANCEL_ASYNCHRONOUS } else { CANCEL_DEFERRED };
         // SAFETY: the program passes where to put it.
@@ -323,9 +361,7 @@ extern "C" fn test_cancel() {
     let pc = hook::caller();
     if let Some(me) = hook::me() {
         hook::sync(me, pc, Wait::Nothing, NEVER);
-        if sched::cancel_point(me) {
-            tls::set(tls::CANCEL, 1);
-        }
+        sched::cancel_point(me);
     } else {
         tls::set(tls::CANCEL, 1);
     }

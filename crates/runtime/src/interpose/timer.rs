@@ -1,15 +1,15 @@
-//! Timers: those that send signals run in virtual time. Those that start threads are
-//! libc's, and run beside us in real time.
+//! Timers: those that send signals run in virtual time. Those that start threads are libc's, and
+//! run in real time.
 
 use libc::{c_int, c_uint, clockid_t, itimerspec, itimerval, sigevent, timer_t, timeval};
 
 use super::{clock, fail};
-use crate::abi::stub::export;
-use crate::hook;
+use crate::export::export;
 use crate::real::real;
 use crate::sched::SCHED;
 use crate::sched::thread::NEVER;
-use crate::sched::timer::Timer;
+use crate::sched::timer::{Action, Timer};
+use crate::{hook, sys};
 
 export! {
     alarm => alarm_inner;
@@ -25,23 +25,31 @@ export! {
 const SECOND_NS: u64 = 1_000_000_000;
 /// `alarm` and `setitimer` share one timer.
 const REAL: u64 = 0;
-/// Our handles of timers: odd, which no pointer of libc's is.
+/// The timers of processor time, of which we do not tell the program's from the kernel's.
+const VIRTUAL: u64 = 2;
+const PROFILING: u64 = 4;
+/// Our handles of timers: odd, unlike any pointer of libc's.
 static CREATED: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(1);
 
-/// What is left of a timer, and its interval.
-fn left(timer: Option<Timer>) -> (u64, u64) {
+/// The remaining time of a timer, and its interval.
+pub(super) fn left(timer: Option<Timer>) -> (u64, u64) {
     match timer {
-        Some(Timer { deadline, interval, .. }) if deadline != NEVER => {
-            (deadline.saturating_sub(SCHED.lock().now()).max(1), interval)
+        Some(Timer { deadline, interval, by_steps, .. }) if deadline != NEVER => {
+            let sched = SCHED.lock();
+            let now = if by_steps { sched.stepped() } else { sched.now() };
+            (deadline.saturating_sub(now).max(1), interval)
         }
         _ => (0, 0),
     }
 }
 
 fn start(id: u64, first: u64, interval: u64, signal: c_int) -> Option<Timer> {
-    let deadline = if first == 0 { NEVER } else { clock::after(first) };
     let mut sched = SCHED.lock();
-    let before = sched.timers.set(Timer { id, deadline, interval, signal });
+    let by_steps = id != REAL;
+    let now = if by_steps { sched.stepped() } else { sched.now() };
+    let deadline = if first == 0 { NEVER } else { now.saturating_add(first).min(NEVER - 1) };
+    let timer = Timer::new(id, libc::CLOCK_REALTIME, Action::Signal(signal));
+    let before = sched.timers.set(Timer { deadline, interval, by_steps, ..timer });
     sched.heed_timers();
     before
 }
@@ -62,23 +70,37 @@ fn from_timeval(time: timeval) -> u64 {
     time.tv_sec as u64 * SECOND_NS + time.tv_usec as u64 * 1000
 }
 
-extern "C" fn set_interval(which: c_int, new: *const itimerval, old: *mut itimerval) -> c_int {
-    if hook::me().is_none() || which != libc::ITIMER_REAL {
-        return real!(setitimer(which => c_int, new => *const itimerval, old => *mut itimerval) -> c_int);
+/// Our timer for one of the process's three, and its signal.
+fn of_process(which: c_int) -> Option<(u64, c_int)> {
+    match which {
+        libc::ITIMER_REAL => Some((REAL, libc::SIGALRM)),
+        libc::ITIMER_VIRTUAL => Some((VIRTUAL, libc::SIGVTALRM)),
+        libc::ITIMER_PROF => Some((PROFILING, libc::SIGPROF)),
+        _ => None,
     }
+}
+
+extern "C" fn set_interval(which: c_int, new: *const itimerval, old: *mut itimerval) -> c_int {
+    let known = of_process(which).filter(|_| hook::me().is_some());
+    let Some((id, signal)) = known else {
+        return real!(setitimer(which => c_int, new => *const itimerval, old => *mut itimerval) -> c_int);
+    };
     // SAFETY: the program's description.
     let new = unsafe { &*new };
-    let before =
-        start(REAL, from_timeval(new.it_value), from_timeval(new.it_interval), libc::SIGALRM);
+    if !clock::is_duration_us(&new.it_value) || !clock::is_duration_us(&new.it_interval) {
+        return fail(libc::EINVAL);
+    }
+    let before = start(id, from_timeval(new.it_value), from_timeval(new.it_interval), signal);
     put_interval(left(before), old);
     0
 }
 
 extern "C" fn get_interval(which: c_int, into: *mut itimerval) -> c_int {
-    if hook::me().is_none() || which != libc::ITIMER_REAL {
+    let known = of_process(which).filter(|_| hook::me().is_some());
+    let Some((id, _)) = known else {
         return real!(getitimer(which => c_int, into => *mut itimerval) -> c_int);
-    }
-    let timer = SCHED.lock().timers.get(REAL);
+    };
+    let timer = SCHED.lock().timers.get(id);
     put_interval(left(timer), into);
     0
 }
@@ -102,16 +124,30 @@ extern "C" fn create(clock: clockid_t, event: *mut sigevent, into: *mut timer_t)
         }
         return real!(timer_create(clock => clockid_t, event => *mut sigevent, into => *mut timer_t) -> c_int);
     }
-    let signal = match (kind, event_given) {
-        (libc::SIGEV_NONE, _) => 0,
-        (_, Some(event)) => event.sigev_signo,
-        (_, None) => libc::SIGALRM,
+    let error = create_error(clock, event);
+    if error != 0 {
+        return fail(error);
+    }
+    let action = match (kind, event_given) {
+        (libc::SIGEV_NONE, _) => Action::Nothing,
+        (_, Some(event)) => Action::Signal(event.sigev_signo),
+        (_, None) => Action::Signal(libc::SIGALRM),
     };
     let id = CREATED.fetch_add(2, core::sync::atomic::Ordering::Relaxed);
-    SCHED.lock().timers.set(Timer { id, deadline: NEVER, interval: 0, signal });
+    SCHED.lock().timers.set(Timer::new(id, clock, action));
     // SAFETY: where the program wants it.
     unsafe { *into = id as timer_t };
     0
+}
+
+/// What the kernel says about such a timer: 0 or an error.
+fn create_error(clock: clockid_t, event: *mut sigevent) -> c_int {
+    let mut id: c_int = 0;
+    let status = sys::syscall!(libc::SYS_timer_create, clock, event, &raw mut id);
+    if status == 0 {
+        sys::syscall!(libc::SYS_timer_delete, id);
+    }
+    -status as c_int
 }
 
 fn ours(timer: timer_t) -> Option<Timer> {
@@ -132,27 +168,37 @@ extern "C" fn set(
     };
     // SAFETY: the program's description.
     let new = unsafe { &*new };
-    let (value, interval) = (
-        clock::nanoseconds(&raw const new.it_value),
-        clock::nanoseconds(&raw const new.it_interval),
-    );
+    if !is_valid(new) {
+        return fail(libc::EINVAL);
+    }
     let before = left(Some(known));
-    let deadline = match value {
-        0 => NEVER,
-        _ if flags & libc::TIMER_ABSTIME != 0 => {
-            clock::deadline(libc::CLOCK_MONOTONIC, &raw const new.it_value)
-        }
-        _ => clock::after(value),
-    };
-    let mut sched = SCHED.lock();
-    sched.timers.set(Timer { deadline, interval, ..known });
-    sched.heed_timers();
-    drop(sched);
+    set_to(known, flags & libc::TIMER_ABSTIME != 0, new);
     put(before, old);
     0
 }
 
-fn put((first, interval): (u64, u64), into: *mut itimerspec) {
+/// Whether the kernel would take both times.
+pub(super) fn is_valid(new: &itimerspec) -> bool {
+    clock::is_duration(&raw const new.it_value) && clock::is_duration(&raw const new.it_interval)
+}
+
+/// Sets a timer to valid times.
+pub(super) fn set_to(known: Timer, absolute: bool, new: &itimerspec) {
+    let (value, interval) = (
+        clock::nanoseconds(&raw const new.it_value),
+        clock::nanoseconds(&raw const new.it_interval),
+    );
+    let deadline = match value {
+        0 => NEVER,
+        _ if absolute => clock::deadline(known.clock, &raw const new.it_value),
+        _ => clock::after(value),
+    };
+    let mut sched = SCHED.lock();
+    sched.timers.set(Timer { deadline, interval, unread: 0, ..known });
+    sched.heed_timers();
+}
+
+pub(super) fn put((first, interval): (u64, u64), into: *mut itimerspec) {
     if !into.is_null() {
         // SAFETY: where the program wants it.
         unsafe {

@@ -1,4 +1,4 @@
-//! Threads that wait for each other, or for what nobody can give.
+//! Threads that wait for each other, or for something that nobody can provide.
 
 use core::sync::atomic::Ordering;
 
@@ -7,10 +7,10 @@ use raddle_trace::control::Ending;
 use super::Sched;
 use super::object::{NOBODY, Object};
 use super::thread::{NEVER, Wait};
-use crate::{shared, sys};
+use crate::{die, shared};
 
 impl Sched {
-    /// Who has what this thread waits for, and since where.
+    /// The thread that holds what this thread waits for, and where it acquired it.
     fn holder(&self, id: u32, wait: Wait) -> Option<(u32, u64)> {
         match wait {
             Wait::Lock(at) | Wait::WriteLock(at) | Wait::ReadLock(at) => {
@@ -18,7 +18,7 @@ impl Sched {
                 if lock.owner != NOBODY {
                     return Some((lock.owner, lock.owner_pc));
                 }
-                // A writer waits for all readers; the one that waits too is the culprit, and
+                // A writer waits for all readers; the one that is blocked too is the culprit, and
                 // a reader that wants to write is its own.
                 let blocked = |&&(reader, _): &&(u32, u64)| {
                     reader == id || self.threads[reader as usize].wait != Wait::Nothing
@@ -30,9 +30,9 @@ impl Sched {
         }
     }
 
-    /// Whether a thread that now waits closes a circle of waiting threads, none of which has
-    /// a deadline. Then nobody will ever break it, whatever other threads do.
-    pub(super) fn check_circle(&self, me: u32) {
+    /// Ends the run if a thread that now waits closes a cycle of waiting threads without a
+    /// deadline: nothing that other threads do can break it.
+    pub(super) fn check_cycle(&self, me: u32) {
         let mut at = me;
         for _ in 0..self.threads.len() {
             let thread = &self.threads[at as usize];
@@ -55,10 +55,10 @@ impl Sched {
         }
     }
 
-    /// Forgets that a wake-up was missed if the futex has changed since: whoever waits for it
-    /// now does so for another reason, even if its word comes to be the same again. To be called
-    /// before every operation on it.
-    pub(super) fn look_at_futex(&mut self, at: u64) {
+    /// Forgets a missed wake-up if the futex has changed since: a thread that waits for it now
+    /// has another reason, even if the word has the same value again. Call it before every
+    /// operation on the futex.
+    pub(super) fn forget_stale_wake_up(&mut self, at: u64) {
         let Some(object) = self.objects.get_mut(&at).filter(|object| object.missed_pc != 0) else {
             return;
         };
@@ -67,7 +67,7 @@ impl Sched {
         }
     }
 
-    /// Says who waits for what, and ends the run.
+    /// Reports what each thread waits for and ends the run.
     pub(super) fn deadlock(&self, last: Option<u32>) -> ! {
         let mut ending = Ending::Deadlock;
         for &id in &self.live {
@@ -78,7 +78,7 @@ impl Sched {
             slot.holder.store(holder, Ordering::Relaxed);
             slot.holder_pc.store(pc, Ordering::Relaxed);
             if let Wait::Cond(at) | Wait::Futex(at, _) = thread.wait {
-                // A futex that was changed since is waited on for another reason, as a lock is;
+                // A futex that has changed since is waited on for another reason, like a lock;
                 // and so is one whose waiter sent the wake-up itself.
                 let current = |object: &&Object| {
                     object.missed.is_none_or(|(word, by)| word == super::peek32(at) && by != id)
@@ -91,12 +91,8 @@ impl Sched {
                 }
             }
         }
-        let control = shared::control();
         let last = last.unwrap_or(0);
-        control.thread.store(last, Ordering::Relaxed);
-        control.pc.store(self.threads[last as usize].pc, Ordering::Relaxed);
-        control.addr.store(self.threads[last as usize].wait.published().1, Ordering::Relaxed);
-        shared::fail(ending, b"");
-        sys::exit_group(crate::die::STATUS)
+        let thread = &self.threads[last as usize];
+        die::stop(ending, last, thread.pc, thread.wait.published().1)
     }
 }

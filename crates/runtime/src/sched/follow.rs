@@ -1,9 +1,9 @@
 //! Following a schedule.
 //!
-//! A step names a thread, how many steps it runs, and the site of the operation before
-//! which it stops. The count alone decides; the site is the check that we are still where
-//! the schedule was made. In strict mode the first step that does not fit ends the run with
-//! [`Ending::Diverged`]; otherwise the schedule is left there and a policy goes on.
+//! A step names a thread, the number of steps that it runs, and the site of the operation before
+//! which it stops. Only the count decides; the site checks that we are still where the schedule
+//! was made. In strict mode the first step that does not match ends the run with
+//! [`Ending::Diverged`]; otherwise the schedule is abandoned there and a policy takes over.
 
 use core::sync::atomic::Ordering;
 
@@ -12,25 +12,26 @@ use raddle_trace::id::Site;
 use raddle_trace::record::Switch;
 
 use super::thread::{NEVER, Wait};
-use super::{Next, Sched};
-use crate::{modules, shared, sys};
+use super::watchdog::OUTSIDE_NS;
+use super::{Next, RETURNING, Sched};
+use crate::{die, modules, shared};
 
-/// Where in the schedule we are.
+/// The position in the schedule.
 pub(crate) struct Follow {
     strict: bool,
-    /// Where to look for the next stretch.
+    /// Index of the next stretch.
     at: u64,
-    /// Where to look for the next choice: choices have an order of their own.
+    /// Index of the next choice: choices have an order of their own.
     choice_at: u64,
-    /// The step that is being performed.
+    /// The current step.
     step: Option<Step>,
-    /// It has been begun, but its thread cannot run yet.
+    /// Whether the step has begun, but its thread cannot run yet.
     pending: bool,
-    /// The step before was a mark that time jumped.
+    /// Whether the previous step was a mark that time jumped.
     marked: bool,
     /// The last operation that the thread with the turn performed.
     performed_pc: u64,
-    /// Of the running thread's stretch, what belongs to steps before this one.
+    /// How much of the running thread's stretch belongs to earlier steps.
     used: u64,
 }
 
@@ -53,30 +54,35 @@ impl Follow {
             performed_pc: 0,
             used: 0,
         };
-        // The main thread has the turn already.
+        // The main thread already holds the turn.
         follow.begin_next();
         follow
     }
 
-    /// Steps left for a thread that has performed `stretch` of them.
+    /// Whether the thread with the turn is to run to the end.
+    pub(crate) fn is_in_last_stretch(&self) -> bool {
+        self.step.is_some_and(|step| step.count == u64::MAX)
+    }
+
+    /// Remaining steps of a thread that has performed `stretch` of them.
     pub(crate) fn budget(&self, stretch: u64) -> u64 {
         // A countdown is signed.
         let done = stretch.saturating_sub(self.used);
         self.step.map_or(1, |step| step.count.saturating_sub(done)).min(i64::MAX as u64)
     }
 
-    /// A stretch begins: nothing of it belongs to steps before.
+    /// A stretch begins: none of it belongs to earlier steps.
     pub(crate) fn begin_stretch(&mut self) {
         self.used = 0;
     }
 
-    /// The alternative that the schedule takes here, if it says.
+    /// The alternative that the schedule chooses here, if any.
     pub(crate) fn choice(&mut self) -> Option<u32> {
         next_of(&mut self.choice_at, CHOICE).map(|step| step.thread.load(Ordering::Relaxed))
     }
 
-    /// Skips a mark that time jumped behind the step that was performed last; whether there was
-    /// one. See `Sched::mark_jump`.
+    /// Skips a mark that time jumped after the last step; returns whether there was one. See
+    /// `Sched::mark_jump`.
     fn skip_mark(&mut self) -> bool {
         let mut at = self.at;
         let marked = match (self.step, next_of(&mut at, STRETCH)) {
@@ -121,7 +127,7 @@ fn next_of(at: &mut u64, kind: u32) -> Option<&'static FollowStep> {
 }
 
 impl Sched {
-    /// Who goes next by the schedule; none if it has ended or was left.
+    /// The next thread according to the schedule; none if it has ended or was abandoned.
     pub(super) fn next_followed(
         &mut self,
         last: Option<u32>,
@@ -135,15 +141,15 @@ impl Sched {
                 self.diverge(last, pc, step);
                 return None;
             }
-            // A thread that yields stops behind an operation, and so does one that did so when
-            // the schedule was made, but is not seen to spin now.
+            // A thread that yields stops after an operation, and so does one that yielded when
+            // the schedule was made but is not found spinning now.
             let stopped_at = |pc: u64| step.site == modules::site(pc);
             let elsewhere = step.site != Site::UNKNOWN
                 && !stopped_at(pc)
                 && !stopped_at(follow.performed_pc)
                 && reason != Switch::Ended;
-            // It has steps left, and waits for time or input only: it goes on by itself. Or it
-            // yielded in vain.
+            // It has steps left and waits only for time or input, so it continues by itself. Or
+            // it yielded without effect.
             follow.pending = stretch < step.count || reason == Switch::Yielded && elsewhere;
             if !follow.pending && elsewhere {
                 self.diverge(last, pc, step);
@@ -159,7 +165,7 @@ impl Sched {
             follow.step?
         } else {
             let step = follow.begin_next()?;
-            // Two steps of one thread in a row are one stretch.
+            // Two consecutive steps of one thread are one stretch.
             follow.used = match last {
                 Some(last) if last == step.thread => self.threads[last as usize].stretch,
                 _ => 0,
@@ -199,11 +205,20 @@ impl Sched {
                 }
                 Wait::Outside | Wait::Signal | Wait::SignalOf(_) => return Some(Next::Idle),
                 Wait::Descriptors(..) => {
-                    if !self.wait_for_descriptors(NEVER) {
+                    let patience = if self.others_can_run() { OUTSIDE_NS } else { NEVER };
+                    if self.wait_for_descriptors(patience) {
+                        continue;
+                    }
+                    if RETURNING.load(Ordering::SeqCst) > 0 || patience == NEVER {
                         return Some(Next::Idle);
                     }
+                    // What it waits for may have to come from a thread that the schedule holds
+                    // back.
+                    let pc = self.threads[step.thread as usize].pc;
+                    self.diverge(step.thread, pc, step);
+                    return None;
                 }
-                // The last stretch: what comes of it is what the run comes to.
+                // The last stretch: how it ends is how the run ends.
                 _ if step.count == u64::MAX => return None,
                 _ => {
                     let pc = thread.pc;
@@ -214,18 +229,23 @@ impl Sched {
         }
     }
 
-    /// What the thread waits for that the schedule wants to run, if others could run instead.
+    /// What the thread that the schedule wants to run waits for, if others could run instead.
     pub(super) fn waits_idle(&mut self) -> Option<Wait> {
         let step = self.follow.as_ref().filter(|follow| follow.pending)?.step?;
-        self.collect_runnable();
         let wait = self.threads.get(step.thread as usize)?.wait;
-        (!self.runnable.is_empty()).then_some(wait)
+        self.others_can_run().then_some(wait)
     }
 
-    /// Leaves the schedule at a thread that does not come.
+    /// Whether a thread can run that the schedule holds back.
+    fn others_can_run(&mut self) -> bool {
+        self.collect_runnable();
+        !self.runnable.is_empty()
+    }
+
+    /// Abandons the schedule at a thread that does not arrive.
     pub(super) fn leave_idle(&mut self) {
         let step = self.follow.as_ref().and_then(|follow| follow.step);
-        // The last stretch: what comes of it is what the run comes to.
+        // The last stretch: how it ends is how the run ends.
         if let Some(step) = step.filter(|step| step.count != u64::MAX)
             && let Some(thread) = self.threads.get(step.thread as usize)
         {
@@ -234,7 +254,7 @@ impl Sched {
         self.follow = None;
     }
 
-    /// Notes where the thread is, before it stops at its next operation.
+    /// Records where the thread is, before it stops at its next operation.
     pub(super) fn note_performed(&mut self, me: u32) {
         let pc = self.threads[me as usize].pc;
         if let Some(follow) = &mut self.follow {
@@ -242,7 +262,7 @@ impl Sched {
         }
     }
 
-    /// The schedule does not fit the run at this point.
+    /// The schedule does not match the run at this point.
     fn diverge(&self, thread: u32, pc: u64, step: Step) {
         let Some(follow) = &self.follow else { return };
         let control = shared::control();
@@ -256,8 +276,7 @@ impl Sched {
         control.expected_site.store(step.site.0, Ordering::Relaxed);
         control.seen_site.store(modules::site(pc).0, Ordering::Relaxed);
         if follow.strict {
-            shared::fail(Ending::Diverged, b"");
-            sys::exit_group(crate::die::STATUS);
+            die::stop(Ending::Diverged, thread, pc, 0);
         }
         shared::flag(LEFT);
     }

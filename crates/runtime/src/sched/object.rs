@@ -1,8 +1,8 @@
 //! Synchronization objects, as the scheduler models them.
 //!
-//! The program's own objects stay in step: the real primitive is called when the model says
-//! that it will succeed at once. The model adds who holds what since where, which libc does
-//! not tell, and which waiter is woken, which libc would decide by itself.
+//! The program's own objects stay in sync: the real function is called when the model says that
+//! it will succeed at once. The model adds who holds what and since where, which libc does not
+//! track, and which waiter is woken, which libc would decide by itself.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -18,32 +18,33 @@ pub(crate) const NOBODY: u32 = u32::MAX;
 /// A lock, condition variable or barrier, by its address.
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
-    /// What it is.
+    /// The kind of object.
     pub(crate) kind: Lock,
-    /// Who has it for itself.
+    /// The exclusive holder.
     pub(crate) owner: u32,
-    /// How often the owner took it.
+    /// How many times the owner has acquired it.
     pub(crate) depth: u32,
-    /// Where it was taken.
+    /// Where it was acquired.
     pub(crate) owner_pc: u64,
-    /// Who has it for reading, and since where.
+    /// Threads that hold it for reading, and where they acquired it.
     pub(crate) readers: Vec<(u32, u64)>,
-    /// Of a barrier: how many it takes.
+    /// For a barrier: number of participants. For an annotated lock: its properties.
     pub(crate) count: u32,
-    /// Of a barrier: how many have come.
+    /// For a barrier: number of threads that have arrived.
     pub(crate) arrived: u32,
-    /// Of a barrier: how often it opened.
+    /// For a barrier: the round that threads now arrive for. No two rounds of any barriers have
+    /// the same number, since a barrier may be initialized again before all have left it.
     pub(crate) round: u32,
-    /// Of a condition variable or futex: where a wake-up was last sent that nobody waited for.
+    /// For a condition variable or futex: where the last wake-up was sent that nobody waited for.
     pub(crate) missed_pc: u64,
-    /// Of a futex: what its word was then, and has been since, and who sent it.
+    /// For a futex: its word at that time, unchanged since, and the sender.
     pub(crate) missed: Option<(u32, u32)>,
-    /// Of a reader-writer lock: readers wait behind writers that wait.
+    /// For a reader-writer lock: whether readers wait for waiting writers.
     pub(crate) writers_first: bool,
 }
 
 impl Object {
-    /// One that nobody holds.
+    /// An object that nobody holds.
     pub(crate) const fn new(kind: Lock) -> Self {
         Self {
             kind,
@@ -60,12 +61,12 @@ impl Object {
         }
     }
 
-    /// Whether somebody can have it for itself.
+    /// Whether it can be acquired exclusively.
     pub(crate) fn is_free(&self) -> bool {
         self.owner == NOBODY && self.readers.is_empty()
     }
 
-    /// Whether somebody can have it for reading.
+    /// Whether it can be acquired for reading.
     pub(crate) fn is_readable(&self) -> bool {
         self.owner == NOBODY
     }
@@ -79,7 +80,7 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// None.
+    /// An empty set.
     pub(crate) const fn new() -> Self {
         Self { objects: HashMap::with_hasher(FxBuildHasher), addresses: BTreeSet::new() }
     }
@@ -94,7 +95,7 @@ impl Objects {
         self.objects.get_mut(at)
     }
 
-    /// The object at an address, which may be new to us.
+    /// The object at an address, which is added if it is new.
     pub(crate) fn get_or_new(&mut self, at: u64, kind: Lock) -> &mut Object {
         let addresses = &mut self.addresses;
         self.objects.entry(at).or_insert_with(|| {
@@ -103,7 +104,7 @@ impl Objects {
         })
     }
 
-    /// Puts an object at an address, whatever was there.
+    /// Sets the object at an address, replacing any other.
     pub(crate) fn insert(&mut self, at: u64, object: Object) {
         self.addresses.insert(at);
         self.objects.insert(at, object);
@@ -122,7 +123,7 @@ impl Objects {
         Some((at, self.objects.get(&at)?))
     }
 
-    /// All of them, in no order.
+    /// All objects, in no particular order.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&u64, &mut Object)> {
         self.objects.iter_mut()
     }

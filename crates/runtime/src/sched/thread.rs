@@ -1,4 +1,4 @@
-//! A thread, as the scheduler sees it.
+//! A thread, as the scheduler models it.
 
 use raddle_trace::control::State;
 use raddle_trace::record::Wake;
@@ -8,25 +8,25 @@ use raddle_trace::record::Wake;
 pub(crate) enum Wait {
     /// Nothing: it can run.
     Nothing,
-    /// The lock at this address, for itself.
+    /// The lock at this address, exclusively.
     Lock(u64),
-    /// The reader-writer lock at this address, with other readers.
+    /// The reader-writer lock at this address, for reading.
     ReadLock(u64),
-    /// The reader-writer lock at this address, for itself.
+    /// The reader-writer lock at this address, for writing.
     WriteLock(u64),
     /// A wake-up from this condition variable.
     Cond(u64),
-    /// A wake-up from this futex, by a wake that shares a bit.
+    /// A wake-up from this futex whose mask shares a bit.
     Futex(u64, u32),
-    /// The semaphore at this address above zero.
+    /// The semaphore at this address to be above zero.
     Semaphore(u64),
-    /// The barrier at this address beyond this round.
+    /// The barrier at this address to complete this round.
     Barrier(u64, u32),
     /// The end of this thread.
     Join(u32),
-    /// Nobody else in this one-time initialization (`pthread_once_t`).
+    /// No other thread in this one-time initialization (`pthread_once_t`).
     Once(u64),
-    /// Nobody else in this one-time initialization (a C++ guard).
+    /// No other thread in this one-time initialization (a C++ guard).
     Guard(u64),
     /// No waiter left on this condition variable.
     Unwaited(u64),
@@ -36,17 +36,17 @@ pub(crate) enum Wait {
     Descriptors(u64, u32),
     /// A signal handler.
     Signal,
-    /// A signal sent since so many were, which it will then look for.
+    /// A signal sent after this many were, which it will then look for.
     SignalOf(u32),
-    /// To come back from a call that we do not control.
+    /// To return from a call that we do not control.
     Outside,
-    /// Nobody else to be able to run: it is back from outside, when is up to the machine, and
-    /// so that the run is not, it goes last.
+    /// No other thread to be runnable: it has returned from outside at a time that depends on the
+    /// machine, and goes last so that the run does not.
     Back,
 }
 
 impl Wait {
-    /// As the parent sees it, with the address of what is waited for.
+    /// The state shown to the parent, with the address of what it waits for.
     pub(crate) fn published(self) -> (State, u64) {
         match self {
             Self::Nothing => (State::Ready, 0),
@@ -67,7 +67,7 @@ impl Wait {
         }
     }
 
-    /// Whether a signal handler ends the wait.
+    /// Whether a signal handler interrupts the wait.
     pub(crate) fn interruptible(self) -> bool {
         matches!(
             self,
@@ -80,7 +80,7 @@ impl Wait {
         )
     }
 
-    /// Whether POSIX makes it a cancellation point.
+    /// Whether it is a cancellation point by POSIX.
     pub(crate) fn cancellable(self) -> bool {
         matches!(
             self,
@@ -101,51 +101,51 @@ pub(crate) const NEVER: u64 = u64::MAX;
 /// A thread of the target. Its number is its index.
 #[derive(Clone, Debug)]
 pub(crate) struct Thread {
-    /// What it waits for while it has not the turn.
+    /// What it waits for while it does not hold the turn.
     pub(crate) wait: Wait,
     /// Virtual time at which it stops waiting.
     pub(crate) deadline: u64,
-    /// Where it is.
+    /// Code address of its current operation.
     pub(crate) pc: u64,
     /// Address and kind of its next access.
     pub(crate) access: (u64, bool),
-    /// A wake-up that it was given, and by whom.
+    /// A wake-up that it received, and from whom.
     pub(crate) woken: Option<(Wake, u32)>,
-    /// It yielded, and others go first.
+    /// Whether it yielded, so that others go first.
     pub(crate) yielded: bool,
     /// Steps performed since it got the turn.
     pub(crate) stretch: u64,
-    /// Steps performed in all.
+    /// Total number of steps performed.
     pub(crate) steps: u64,
+    /// The same when time last jumped to a deadline.
+    pub(crate) steps_at_jump: u64,
     /// Steps granted with the turn.
     pub(crate) budget: u64,
-    /// Threads that it created.
-    pub(crate) n_children: u32,
-    /// The kernel's name for it.
+    /// The kernel's id.
     pub(crate) kernel_id: u32,
-    /// libc's name for it.
+    /// libc's id.
     pub(crate) pthread: u64,
     /// Address of its thread-local words.
     pub(crate) tls: u64,
-    /// It has ended.
+    /// Whether it has ended.
     pub(crate) ended: bool,
-    /// Nobody may join it any more.
+    /// Whether it can no longer be joined.
     pub(crate) gone: bool,
-    /// A signal handler is due.
+    /// Whether a signal handler is due.
     pub(crate) interrupted: bool,
-    /// Signals that it has blocked.
+    /// Signals that it blocks.
     pub(crate) mask: u64,
-    /// The handlers that interrupted its last wait all asked for it to go on.
+    /// Whether all handlers that interrupted its last wait asked for a restart.
     pub(crate) restarts: bool,
-    /// `pthread_cancel` was called for it.
+    /// Whether `pthread_cancel` was called for it, and it has not acted on that.
     pub(crate) cancelled: bool,
-    /// It disabled cancellation.
+    /// Whether it disabled cancellation.
     pub(crate) uncancellable: bool,
-    /// It asked for asynchronous cancellation.
+    /// Whether it asked for asynchronous cancellation.
     pub(crate) cancel_anywhere: bool,
-    /// What it read again and again.
+    /// The reads that it repeats.
     pub(crate) spin: Spin,
-    /// Where its start routine and argument are kept until it begins.
+    /// Its start routine and argument, until it begins.
     pub(crate) start: (usize, usize),
 }
 
@@ -161,8 +161,8 @@ impl Thread {
             yielded: false,
             stretch: 0,
             steps: 0,
+            steps_at_jump: 0,
             budget: 0,
-            n_children: 0,
             kernel_id: 0,
             pthread: 0,
             tls: 0,
@@ -180,7 +180,19 @@ impl Thread {
     }
 }
 
-/// Recognizes a spin loop: nothing but the same reads of the same values.
+impl Thread {
+    /// Whether it acts on a cancellation at its next cancellation point.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled && !self.uncancellable
+    }
+
+    /// Whether it acts on a cancellation at its next step.
+    pub(crate) fn is_cancelled_anywhere(&self) -> bool {
+        self.is_cancelled() && self.cancel_anywhere
+    }
+}
+
+/// Detects spin loops: only the same reads of the same values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spin {
     seen: [u64; Self::DISTINCT],
@@ -189,12 +201,12 @@ pub(crate) struct Spin {
 }
 
 impl Spin {
-    /// A loop with more different reads than this is taken for work.
+    /// A loop with more distinct reads than this counts as work.
     const DISTINCT: usize = 8;
-    /// So many reads without anything new are a spin.
+    /// This many reads without anything new are a spin loop.
     const READS: u32 = 64;
 
-    /// Notes a read; true if the thread spins.
+    /// Adds a read; true if the thread spins.
     pub(crate) fn read(&mut self, pc: u64, addr: u64, value: u64) -> bool {
         let key = (pc.rotate_left(32) ^ addr).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ value;
         if !self.seen[..self.n_seen].contains(&key) {
@@ -209,17 +221,17 @@ impl Spin {
         if self.n_reads < Self::READS {
             return false;
         }
-        // The next time around it is known sooner.
+        // The next time, it is detected sooner.
         self.n_reads = Self::READS * 3 / 4;
         true
     }
 
-    /// Whether the last reads brought nothing new: worth a closer look.
+    /// Whether the last reads brought nothing new, which is worth a closer look.
     pub(crate) fn suspected(&self) -> bool {
         self.n_reads > 2
     }
 
-    /// Notes that the thread did something else.
+    /// The thread did something else.
     pub(crate) fn work(&mut self) {
         self.n_seen = 0;
         self.n_reads = 0;

@@ -1,26 +1,86 @@
-//! Timers that send signals, in virtual time.
+//! Timers that send signals or make a descriptor readable, in virtual time.
+//!
+//! A timer descriptor is the kernel's, so that `poll`, `epoll` and `read` see it, but it is never
+//! set: when it is due, we store the number of expirations in it. A process that was forked shares
+//! the descriptor but has no such timers.
 
 use alloc::vec::Vec;
 
 use super::Sched;
-use super::thread::NEVER;
+use super::thread::{NEVER, Wait};
+use crate::{signals, sys};
 
 /// The timers of the program.
 pub(crate) struct Timers {
     list: Vec<Timer>,
 }
 
-/// One that is set.
+/// A timer that is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timer {
-    /// The program's name for it.
+    /// The program's id for it.
     pub(crate) id: u64,
-    /// When it strikes next; [`NEVER`] if it is not set.
+    /// The program's clock that an absolute time refers to.
+    pub(crate) clock: libc::clockid_t,
+    /// When it fires next; [`NEVER`] if it is not set.
     pub(crate) deadline: u64,
-    /// How often from then on; 0 for once.
+    /// The interval after that; 0 for a single shot.
     pub(crate) interval: u64,
-    /// What it sends; 0 for nothing.
-    pub(crate) signal: i32,
+    /// What it does then.
+    pub(crate) action: Action,
+    /// Whether its time passes only with steps, as that of a processor does, and not while all
+    /// threads wait.
+    pub(crate) by_steps: bool,
+    /// For a descriptor: expirations since it was last read, if it is still readable.
+    pub(crate) unread: u64,
+}
+
+/// What a timer does when it fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Nothing; the program asks for the remaining time.
+    Nothing,
+    /// Sends a signal.
+    Signal(i32),
+    /// Makes a descriptor readable.
+    Descriptor(i32),
+}
+
+impl Timer {
+    /// A timer that is not set.
+    pub(crate) const fn new(id: u64, clock: libc::clockid_t, action: Action) -> Self {
+        Self { id, clock, deadline: NEVER, interval: 0, action, by_steps: false, unread: 0 }
+    }
+
+    /// Whether it has nothing to do until its descriptor is read: like the kernel, we then stop
+    /// counting time for it.
+    fn rests(&self) -> bool {
+        match self.action {
+            Action::Nothing | Action::Signal(_) => false,
+            Action::Descriptor(descriptor) => self.unread > 0 && is_readable(descriptor),
+        }
+    }
+
+    /// Sets the next deadline; returns how many expirations there were.
+    fn expire(&mut self, now: u64) -> u64 {
+        match self.action {
+            Action::Descriptor(_) if self.interval > 0 => {
+                let n = 1 + (now - self.deadline) / self.interval;
+                self.deadline += n * self.interval;
+                n
+            }
+            _ => {
+                // Expirations that could not have been handled one by one are merged.
+                self.deadline = if self.interval == 0 { NEVER } else { now + self.interval };
+                1
+            }
+        }
+    }
+}
+
+fn is_readable(descriptor: i32) -> bool {
+    let mut wanted = [libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 }];
+    sys::poll(&mut wanted, 0) > 0
 }
 
 impl Timers {
@@ -28,7 +88,7 @@ impl Timers {
         Self { list: Vec::new() }
     }
 
-    /// Sets a timer; gives what it was.
+    /// Sets a timer; returns its previous setting.
     pub(crate) fn set(&mut self, new: Timer) -> Option<Timer> {
         match self.list.iter_mut().find(|timer| timer.id == new.id) {
             Some(old) => Some(core::mem::replace(old, new)),
@@ -39,54 +99,94 @@ impl Timers {
         }
     }
 
-    /// The timer of this name.
+    /// The timer with this id.
     pub(crate) fn get(&self, id: u64) -> Option<Timer> {
         self.list.iter().copied().find(|timer| timer.id == id)
     }
 
-    /// Forgets a timer; whether there was one.
+    /// Removes a timer; returns whether there was one.
     pub(crate) fn remove(&mut self, id: u64) -> bool {
         let before = self.list.len();
         self.list.retain(|timer| timer.id != id);
         self.list.len() < before
     }
 
-    /// When the next one strikes.
+    /// When the next timer fires whose time passes while all threads wait.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
-        self.list.iter().map(|timer| timer.deadline).min().filter(|&deadline| deadline != NEVER)
+        self.next_of(false)
     }
 
-    /// The signals that are due, in the order of their timers.
-    fn due(&mut self, now: u64) -> Vec<i32> {
-        let mut signals = Vec::new();
+    fn next_of(&self, by_steps: bool) -> Option<u64> {
+        let such = self.list.iter().filter(|timer| timer.by_steps == by_steps && !timer.rests());
+        such.map(|timer| timer.deadline).min().filter(|&deadline| deadline != NEVER)
+    }
+
+    /// What is due, in the order of the timers. `stepped` is the time of all steps.
+    fn due(&mut self, now: u64, stepped: u64) -> Vec<Action> {
+        let mut actions = Vec::new();
         for timer in &mut self.list {
+            let now = if timer.by_steps { stepped } else { now };
             if timer.deadline <= now {
-                signals.push(timer.signal);
-                // Strikes that nobody could have handled one by one are merged.
-                timer.deadline = if timer.interval == 0 { NEVER } else { now + timer.interval };
+                let before = if timer.rests() { timer.unread } else { 0 };
+                timer.unread = before + timer.expire(now);
+                actions.push(timer.action);
             }
         }
-        signals
+        actions
+    }
+
+    /// Shows the expirations of a descriptor. One that was closed since has no timer any more.
+    fn show(&mut self, descriptor: i32) {
+        let of_this = |timer: &Timer| timer.action == Action::Descriptor(descriptor);
+        self.list.retain(|timer| !of_this(timer) || sys::set_expirations(descriptor, timer.unread));
     }
 }
 
 impl Sched {
-    /// Sends the signals that are due.
-    pub(super) fn fire_timers(&mut self) {
-        let now = self.now();
-        if self.timers.next_deadline().is_none_or(|deadline| deadline > now) {
-            return;
+    /// Virtual nanoseconds of all steps.
+    pub(crate) fn stepped(&self) -> u64 {
+        self.now() - self.clock
+    }
+
+    /// Virtual nanoseconds of steps until the next timer is due.
+    pub(super) fn ns_to_timer(&self) -> u64 {
+        let left = |deadline: Option<u64>, now: u64| {
+            deadline.map_or(u64::MAX, |deadline| deadline.saturating_sub(now))
+        };
+        left(self.timers.next_of(false), self.now())
+            .min(left(self.timers.next_of(true), self.stepped()))
+    }
+
+    /// The thread that gets a signal to the process: the first that does not block it. A thread
+    /// outside is left to the kernel.
+    pub(crate) fn receiver(&self, signal: i32) -> Option<u32> {
+        let able = |&&id: &&u32| {
+            let thread = &self.threads[id as usize];
+            thread.mask & signals::bit(signal) == 0 && thread.wait != Wait::Outside
+        };
+        self.live.iter().find(able).copied()
+    }
+
+    /// Sends a signal to a thread that does not run; the kernel finds one if there is none.
+    pub(crate) fn interrupt(&mut self, receiver: Option<u32>, info: &libc::siginfo_t) {
+        let tls = receiver.map(|id| self.threads[id as usize].tls);
+        let noted = signals::note_for(tls, info);
+        if let Some(id) = receiver.filter(|_| noted) {
+            self.threads[id as usize].interrupted = true;
         }
-        for signal in self.timers.due(now) {
-            self.n_signals += 1;
-            if signal != 0 {
-                let able = |&&id: &&u32| self.threads[id as usize].mask & 1 << (signal - 1) == 0;
-                let receiver = self.live.iter().find(able).copied();
-                let tls = receiver.map(|id| self.threads[id as usize].tls);
-                let noted = crate::interpose::signal::note_for(tls, signal);
-                if let Some(id) = receiver.filter(|_| noted) {
-                    self.threads[id as usize].interrupted = true;
+    }
+
+    /// Does what is due.
+    pub(super) fn fire_timers(&mut self) {
+        for action in self.timers.due(self.now(), self.stepped()) {
+            match action {
+                Action::Nothing => {}
+                Action::Signal(signal) => {
+                    self.n_signals += 1;
+                    let info = signals::info_of(signal, libc::SI_TIMER);
+                    self.interrupt(self.receiver(signal), &info);
                 }
+                Action::Descriptor(descriptor) => self.timers.show(descriptor),
             }
         }
     }
@@ -96,20 +196,31 @@ impl Sched {
 mod tests {
     use super::*;
 
+    const STRIKE: Action = Action::Signal(14);
+    const SINGLE_SHOT: Timer = Timer { deadline: 10, ..Timer::new(1, 0, STRIKE) };
+
     #[test]
     fn a_timer_with_an_interval_strikes_again() {
         let mut timers = Timers::new();
-        timers.set(Timer { id: 1, deadline: 10, interval: 5, signal: 14 });
-        assert!(timers.due(9).is_empty());
-        assert_eq!(timers.due(12), [14]);
+        timers.set(Timer { interval: 5, ..SINGLE_SHOT });
+        assert!(timers.due(9, 9).is_empty());
+        assert_eq!(timers.due(12, 12), [STRIKE]);
         assert_eq!(timers.next_deadline(), Some(17));
     }
 
     #[test]
     fn a_timer_without_strikes_once() {
         let mut timers = Timers::new();
-        timers.set(Timer { id: 1, deadline: 10, interval: 0, signal: 14 });
-        assert_eq!(timers.due(10), [14]);
-        assert_eq!((timers.due(1000), timers.next_deadline()), (Vec::new(), None));
+        timers.set(SINGLE_SHOT);
+        assert_eq!(timers.due(10, 10), [STRIKE]);
+        assert_eq!((timers.due(1000, 1000), timers.next_deadline()), (Vec::new(), None));
+    }
+
+    #[test]
+    fn a_timer_of_steps_waits_for_steps() {
+        let mut timers = Timers::new();
+        timers.set(Timer { by_steps: true, ..SINGLE_SHOT });
+        assert_eq!((timers.due(1000, 9), timers.next_deadline()), (Vec::new(), None));
+        assert_eq!(timers.due(1001, 10), [STRIKE]);
     }
 }

@@ -6,13 +6,15 @@ use raddle_trace::control::State;
 use raddle_trace::record::{Kind, Switch, Wake};
 
 use super::thread::{NEVER, Wait};
-use super::{FRUIT, Leaving, Next, RETURNING, SCHED, Sched, watchdog};
+use super::{
+    Leaving, Next, RETURNING, SCHED, STEPS_PER_YIELD, Sched, any_ready, hand_to, watchdog,
+};
 use crate::guarded::Guard;
-use crate::{history, lane, shared, sys, tls};
+use crate::{history, lane, shared, signals, sys, tls};
 
-/// Returns when the running thread may perform a visible operation at `pc`, which needs
-/// `wait`: it has the turn, the step is counted, and the result says how the wait ended.
-/// `sync` tells a synchronization operation from an access.
+/// Returns when the running thread may perform a visible operation at `pc`, which needs `wait`:
+/// it holds the turn, the step is counted, and the result is how the wait ended. `sync`
+/// distinguishes a synchronization operation from an access.
 pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -> Wake {
     take_turn(me);
     let mut sched = SCHED.lock();
@@ -36,19 +38,19 @@ pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -
                     }
                     let thread = &mut sched.threads[me as usize];
                     thread.pc = pc;
-                    if thread.cancelled && thread.cancel_anywhere && !thread.uncancellable {
+                    if thread.is_cancelled_anywhere() {
                         tls::set(tls::CANCEL, 1);
                     }
                     let (addr, _) = core::mem::take(&mut thread.access);
                     if sync && addr != 0 {
-                        sched.look_at_futex(addr);
+                        sched.forget_stale_wake_up(addr);
                     }
                     drop(sched);
                     if sync && shared::mode() == shared::TRACE {
                         lane::append_all(Kind::Step, 0, 0, 0, pc, &[]);
                     }
                     if tls::get(tls::SIGNALS) != 0 {
-                        crate::interpose::signal::deliver();
+                        deliver();
                     }
                     return wake;
                 }
@@ -56,20 +58,41 @@ pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -
             }
             None if tls::get(tls::SIGNALS) != 0 => {
                 drop(sched);
-                crate::interpose::signal::deliver();
+                deliver();
                 sched = SCHED.lock();
             }
             None => {
                 let thread = &mut sched.threads[me as usize];
                 (thread.wait, thread.deadline, thread.pc) = (wait, deadline, pc);
-                sched.check_circle(me);
+                sched.check_cycle(me);
                 sched = step_aside(sched, me, pc, wait, deadline, Switch::Blocked);
             }
         }
     }
 }
 
-/// Lets others go first, after an operation that said so.
+/// Calls the handlers of signals that are due. The thread holds the turn.
+pub(crate) fn deliver() {
+    let mut restarts = true;
+    while let Some(due) = signals::take_due() {
+        restarts &= due.restarts();
+        if let Some(me) = tls::thread() {
+            let mut sched = SCHED.lock();
+            let thread = &mut sched.threads[me as usize];
+            thread.interrupted = tls::get(tls::SIGNALS) != 0;
+            thread.restarts = restarts;
+        }
+        if shared::mode() == shared::TRACE && tls::get(tls::TURN) == 1 {
+            lane::append_all(Kind::Signal, due.signal as u8, 0, 0, 0, &[]);
+        }
+        due.handle();
+    }
+    if let Some(me) = tls::thread() {
+        SCHED.lock().threads[me as usize].interrupted = false;
+    }
+}
+
+/// Lets others go first, after an operation that yields.
 pub(crate) fn yield_turn(me: u32, pc: u64) {
     take_turn(me);
     if tls::sticky() {
@@ -77,18 +100,34 @@ pub(crate) fn yield_turn(me: u32, pc: u64) {
     }
     let mut sched = SCHED.lock();
     sched.threads[me as usize].yielded = true;
-    sched.fruitless += 1;
+    sched.idle_yields += 1;
     drop(step_aside(sched, me, pc, Wait::Nothing, NEVER, Switch::Yielded));
 }
 
-/// Whether the running thread is to be cancelled here.
+/// Whether the running thread is cancelled here, which happens on the way out of the current call.
+/// For cancellation points that did not wait.
 pub(crate) fn cancel_point(me: u32) -> bool {
-    let sched = SCHED.lock();
-    let thread = &sched.threads[me as usize];
-    thread.cancelled && !thread.uncancellable
+    let cancelled = SCHED.lock().threads[me as usize].is_cancelled();
+    if cancelled {
+        tls::set(tls::CANCEL, 1);
+    }
+    cancelled
 }
 
-/// Gives up the turn, if the policy wants it so, and comes back with a new budget.
+/// The running thread is about to ask libc to cancel it. What its cleanup handlers call is not
+/// cancelled again.
+pub(crate) extern "C" fn begin_cancellation() {
+    tls::set(tls::CANCEL, 0);
+    if let Some(me) = tls::thread().filter(|_| shared::controlled()) {
+        let mut sched = SCHED.lock();
+        let thread = &mut sched.threads[me as usize];
+        if thread.is_cancelled() {
+            (thread.cancelled, thread.uncancellable) = (false, true);
+        }
+    }
+}
+
+/// Gives up the turn if the policy decides so, and returns with a new budget.
 fn step_aside<'a>(
     mut sched: Guard<'a, Sched>,
     me: u32,
@@ -105,18 +144,18 @@ fn step_aside<'a>(
     let sticky = tls::sticky() && reason != Switch::Blocked;
     if reason != Switch::Yielded {
         sched.credit += done;
-        let fruit = (sched.credit / FRUIT).min(u64::from(u32::MAX)) as u32;
-        sched.credit %= FRUIT;
-        sched.fruitless = sched.fruitless.saturating_sub(fruit);
+        let repaid = (sched.credit / STEPS_PER_YIELD).min(u64::from(u32::MAX)) as u32;
+        sched.credit %= STEPS_PER_YIELD;
+        sched.idle_yields = sched.idle_yields.saturating_sub(repaid);
         if reason == Switch::Blocked {
-            sched.fruitless = 0;
+            sched.idle_yields = 0;
         }
     }
     let next = if sticky { Next::Run(me) } else { sched.next(Some(me), reason, pc) };
     if matches!(next, Next::Run(next) if next == me) {
         sched.grant(me);
         if sticky {
-            // It cannot stop here, whatever a schedule says.
+            // It cannot stop here, whatever the schedule says.
             let budget = &mut sched.threads[me as usize].budget;
             *budget = (*budget).max(1);
         }
@@ -130,7 +169,7 @@ fn step_aside<'a>(
     SCHED.lock()
 }
 
-/// Hands the turn to whoever is next. The caller has it no more.
+/// Passes the turn to the next thread. The caller no longer holds it.
 fn pass(mut sched: Guard<'_, Sched>, next: Next) {
     tls::set(tls::TURN, 0);
     tls::set(tls::COUNTDOWN, 0);
@@ -145,14 +184,7 @@ fn pass(mut sched: Guard<'_, Sched>, next: Next) {
     }
 }
 
-/// Wakes the thread that was granted the turn.
-pub(super) fn hand_to(id: u32) {
-    let slot = shared::slot(id);
-    slot.turn.store(1, Ordering::Release);
-    sys::futex_wake(&slot.turn, false);
-}
-
-/// Takes over the budget that came with the turn.
+/// Applies the budget that came with the turn.
 fn arm(sched: &mut Sched, me: u32) {
     let thread = &mut sched.threads[me as usize];
     (thread.wait, thread.deadline) = (Wait::Nothing, NEVER);
@@ -169,22 +201,22 @@ fn wait_turn(me: u32) {
         sys::futex_wait(&slot.turn, 0, Some(watchdog::LOOK_NS), false);
         if slot.turn.load(Ordering::Relaxed) == 0 {
             notice_signals(me);
-            watchdog::look();
+            watchdog::check();
         }
     }
     let mut sched = SCHED.lock();
     let exiting = core::mem::take(&mut sched.exiting);
     arm(&mut sched, me);
     drop(sched);
-    // What a thread does on its way out, in libc and in the kernel, must not overlap with
-    // what we do: stacks and arenas would come in another order each time.
-    see_off(exiting);
+    // What an exiting thread still does in libc and in the kernel must not overlap with us:
+    // stacks and arenas would be reused in a different order each time.
+    await_exit(exiting);
 }
 
 /// Waits until a thread that has ended is gone.
-fn see_off(exiting: u32) {
+fn await_exit(exiting: u32) {
     let gone = || {
-        // The main thread stays as a zombie for as long as the process lives.
+        // The main thread remains as a zombie as long as the process lives.
         if exiting == sys::getpid() {
             sys::thread_state(exiting) == b'Z'
         } else {
@@ -196,16 +228,20 @@ fn see_off(exiting: u32) {
     }
 }
 
-/// A sleeping thread was sent a signal, or looks for one: that may be what all wait for.
+/// A sleeping thread was sent a signal, or waits for one, or for input that has arrived: that may be
+/// what all others wait for.
 fn notice_signals(me: u32) {
     let Some(mut sched) = SCHED.try_lock() else { return };
+    let idle = sched.current.is_none();
     let thread = &mut sched.threads[me as usize];
     if tls::get(tls::SIGNALS) != 0 {
         thread.interrupted = true;
-    } else if matches!(thread.wait, Wait::SignalOf(_)) && sched.current.is_none() {
-        sched.n_signals += 1;
     } else {
-        return;
+        match thread.wait {
+            Wait::SignalOf(_) if idle => sched.n_signals += 1,
+            Wait::Descriptors(at, n) if idle && any_ready(at, n, 0) => {}
+            _ => return,
+        }
     }
     if sched.current.is_none() {
         shared::flag(raddle_trace::control::EXTERNAL);
@@ -237,15 +273,15 @@ pub(crate) fn adopt() -> u32 {
     me
 }
 
-/// Makes sure that the running thread has the turn: it may have come back from outside, or
-/// the watchdog may have taken the turn away.
+/// Makes sure that the running thread holds the turn: it may have returned from outside, or the
+/// watchdog may have revoked the turn.
 fn take_turn(me: u32) {
     if tls::get(tls::TURN) != 1 {
         come_back(me);
     }
 }
 
-/// Leaves the turn to others while `body` blocks in the kernel.
+/// Lets others run while `body` blocks in the kernel.
 pub(crate) fn outside<R>(me: u32, pc: u64, body: impl FnOnce() -> R) -> R {
     take_turn(me);
     let mut sched = SCHED.lock();
@@ -278,7 +314,7 @@ fn come_back(me: u32) {
                 let exiting = core::mem::take(&mut sched.exiting);
                 arm(&mut sched, me);
                 drop(sched);
-                see_off(exiting);
+                await_exit(exiting);
                 return;
             }
             drop(sched);
@@ -292,14 +328,14 @@ fn come_back(me: u32) {
     wait_turn(me);
 }
 
-/// The main thread gets the first turn.
+/// Grants the first turn to the main thread.
 pub(crate) fn first(me: u32) {
     let mut sched = SCHED.lock();
     sched.grant(me);
     arm(&mut sched, me);
 }
 
-/// A new thread waits for its first turn. Gives its start routine and argument.
+/// A new thread waits for its first turn. Returns its start routine and argument.
 pub(crate) fn begin(me: u32, stack: (u64, u64)) -> (usize, usize) {
     tls::set_thread(Some(me));
     tls::set(tls::LANE, lane::address(0));
@@ -324,7 +360,7 @@ pub(crate) fn begin(me: u32, stack: (u64, u64)) -> (usize, usize) {
     SCHED.lock().threads[me as usize].start
 }
 
-/// The running thread ends: everything of it but libc's last steps is over.
+/// The running thread ends: only libc's last steps remain.
 pub(crate) fn end(me: u32) {
     take_turn(me);
     let mut sched = SCHED.lock();
@@ -341,8 +377,8 @@ pub(crate) fn end(me: u32) {
     let pc = thread.pc;
     let slot = shared::slot(me);
     slot.state.store(State::Ended as u32, Ordering::Relaxed);
-    sched.fruitless = 0;
-    // Behind the last thread libc ends the process.
+    sched.idle_yields = 0;
+    // After the last thread, libc ends the process.
     let next =
         if sched.live.is_empty() { Next::Idle } else { sched.next(Some(me), Switch::Ended, pc) };
     let stretch = sched.take_stretch(me);
@@ -350,7 +386,7 @@ pub(crate) fn end(me: u32) {
     sched.exiting = kernel_id;
     tls::set_thread(None);
     pass(sched, next);
-    // What still comes, such as the destructors of other thread keys, is on its own.
+    // Whatever still runs, such as the destructors of other thread keys, is not controlled.
     tls::set(tls::LANE, 0);
     tls::set(tls::FOREIGN, 1);
 }

@@ -1,15 +1,14 @@
-//! Takes the turn from a thread that does not use it.
+//! Revokes the turn of a thread that does not use it.
 //!
-//! Some code blocks or spins where we have no callback: a library built without
-//! instrumentation, a lock inside libc, a system call that we do not know. Every waiting
-//! thread wakes now and then and looks whether the one with the turn got on. If the kernel
-//! says that it sleeps, the turn goes to another thread soon; if it runs, much later. Such a
-//! run is marked as not strictly deterministic. A machine under load does not lead here: a
-//! thread that waits for a processor counts as running.
+//! Some code blocks or spins where we have no callback: a library built without instrumentation,
+//! a lock inside libc, an unknown system call. Every waiting thread wakes periodically and checks
+//! whether the holder of the turn makes progress. If the kernel says that it sleeps, it loses its
+//! turn soon; if it runs, much later. Such a run is marked as not strictly deterministic. A
+//! loaded machine does not cause this: a thread that waits for a processor counts as running.
 //!
-//! Nor may a schedule wait forever for a thread that waits for something from outside: in another
-//! order than that of the run which it is from, another thread may have to send it first. After a while
-//! it is left, if others could run.
+//! A schedule must not wait forever either for a thread that waits for something from outside: in
+//! an order other than that of its original run, another thread may have to send it first. After
+//! a while the schedule is abandoned, if others could run.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,22 +16,22 @@ use raddle_trace::control::{NO_WATCHDOG, NONDETERMINISTIC};
 use raddle_trace::record::Switch;
 
 use super::thread::Wait;
-use super::{Leaving, Next, SCHED, Sched};
+use super::{Leaving, Next, SCHED, Sched, hand_to};
 use crate::guarded::Guard;
 use crate::{shared, sys, tls};
 
-/// How often a waiting thread looks.
+/// How often a waiting thread checks.
 pub(super) const LOOK_NS: u64 = 50_000_000;
-/// For how long a sleeping thread keeps the turn.
+/// How long a sleeping thread keeps the turn.
 const ASLEEP_NS: u64 = 100_000_000;
-/// For how long a running thread that makes no step keeps the turn.
+/// How long a running thread that performs no step keeps the turn.
 const BUSY_NS: u64 = 2_000_000_000;
-/// For how long a schedule lets all wait for something from outside: a signal of the program's own
-/// that is on its way, and anything else.
+/// How long a schedule lets all threads wait for something from outside: for a signal from the
+/// program itself that is on its way, and for anything else.
 const SIGNAL_NS: u64 = 500_000_000;
-const OUTSIDE_NS: u64 = 3_000_000_000;
+pub(super) const OUTSIDE_NS: u64 = 3_000_000_000;
 
-/// What was seen when somebody looked last.
+/// The state at the last check.
 pub(super) struct Watch {
     current: Option<u32>,
     countdown: u64,
@@ -47,13 +46,13 @@ impl Watch {
     }
 }
 
-/// Looks whether the thread with the turn gets on, and gives the turn to another if not.
-pub(super) fn look() {
+/// Checks whether the thread with the turn makes progress, and passes the turn to another if not.
+pub(super) fn check() {
     if shared::control().plan.options.load(Ordering::Relaxed) & NO_WATCHDOG != 0 {
         return;
     }
     let Some(mut sched) = SCHED.try_lock() else { return };
-    let Some(current) = sched.current else { return look_at_idle(sched) };
+    let Some(current) = sched.current else { return check_idle(sched) };
     let holder = &sched.threads[current as usize];
     if holder.tls == 0 || sched.exiting != 0 {
         return;
@@ -74,7 +73,7 @@ pub(super) fn look() {
         watch.asleep_since = now;
     }
     let taken = now - watch.asleep_since >= ASLEEP_NS || now - watch.stuck_since >= BUSY_NS;
-    // It may wait for the parent to take a chunk of the trace.
+    // It may be waiting for the parent to take a chunk of the trace.
     if !taken || crate::lane::is_full(word(tls::LANE).load(Ordering::Relaxed)) {
         return;
     }
@@ -95,12 +94,12 @@ pub(super) fn look() {
     if let Next::Run(id) = sched.next(None, Switch::Taken, pc) {
         sched.grant(id);
         drop(sched);
-        super::turn::hand_to(id);
+        hand_to(id);
     }
 }
 
-/// Looks whether a schedule waits in vain, and leaves it if so.
-fn look_at_idle(mut sched: Guard<'_, Sched>) {
+/// Checks whether a schedule waits without progress, and abandons it if so.
+fn check_idle(mut sched: Guard<'_, Sched>) {
     let now = sys::monotonic_ns();
     let steps = sched.steps + shared::control().switches.load(Ordering::Relaxed);
     if sched.watch.current.is_some() || sched.watch.steps != steps {
@@ -122,6 +121,6 @@ fn look_at_idle(mut sched: Guard<'_, Sched>) {
     if let Next::Run(id) = sched.next(None, Switch::Blocked, pc) {
         sched.grant(id);
         drop(sched);
-        super::turn::hand_to(id);
+        hand_to(id);
     }
 }

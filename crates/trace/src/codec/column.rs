@@ -1,4 +1,4 @@
-//! Columns: strings of bytes, compressed where that pays.
+//! Columns: byte strings, compressed where worthwhile.
 
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::compress_bound;
@@ -13,7 +13,7 @@ pub(super) struct Column {
     len: usize,
 }
 
-/// `put` and `get` move whole words and then count only the bytes that are meant.
+/// `put` and `get` move whole words, and then count only the bytes needed.
 const WORD: usize = 8;
 
 impl Column {
@@ -25,7 +25,7 @@ impl Column {
         self.len += n;
     }
 
-    /// Makes room for `n` bytes, and a word.
+    /// Makes room for `n` bytes and a word.
     pub(super) fn make_room(&mut self, n: usize) {
         let n_bytes = self.len + n + WORD;
         if n_bytes > self.bytes.len() {
@@ -33,12 +33,12 @@ impl Column {
         }
     }
 
-    /// The room behind what is there.
+    /// The unused room.
     pub(super) fn room(&mut self) -> &mut [u8] {
         &mut self.bytes[self.len..]
     }
 
-    /// `n` bytes of the room have been filled.
+    /// Marks `n` bytes of the room as used.
     pub(super) fn advance(&mut self, n: usize) {
         assert!(self.len + n <= self.bytes.len(), "no more than there was room for");
         self.len += n;
@@ -53,42 +53,42 @@ impl Column {
     }
 }
 
-/// Compresses columns. One serves any number of packers, since it keeps nothing between
-/// columns but its memory.
-pub struct Press {
-    // None if zstd could not be set up, for want of memory: then nothing is compressed.
+/// Compresses columns. One instance serves any number of packers, since it keeps only its memory
+/// between columns.
+pub struct ColumnCompressor {
+    // None if zstd could not be set up for lack of memory: then nothing is compressed.
     zstd: Option<Compressor<'static>>,
     out: Vec<u8>,
 }
 
-/// The fastest level that still tells short patterns. See [`super`].
+/// The fastest level that still finds short patterns. See [`super`].
 const LEVEL: i32 = -1;
 /// Shorter columns are stored as they are.
-const PRESSED_BYTES_MIN: usize = 64;
-/// Of a longer column as many bytes are tried first.
+const COMPRESSED_BYTES_MIN: usize = 64;
+/// How many bytes of a longer column are tried first.
 const SAMPLE_BYTES: usize = 4096;
-/// A column is compressed if that makes it as many times shorter. What is less regular takes
-/// zstd some 5 ns per byte, which is more than half of what packing a record takes.
+/// A column is compressed if that makes it this many times shorter. On less regular data zstd
+/// takes about 5 ns per byte, more than half of the time to pack a record.
 const GAIN_MIN: usize = 8;
 /// A column with more bytes per record than this is compressed if that saves a quarter, to
 /// keep traces of random accesses small.
 const BYTES_PER_RECORD_MAX: usize = 2;
 
-impl Default for Press {
+impl Default for ColumnCompressor {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Press {
-    /// A press.
+impl ColumnCompressor {
+    /// A compressor with memory of its own.
     #[must_use]
     pub fn new() -> Self {
         Self { zstd: Compressor::new(LEVEL).ok(), out: Vec::new() }
     }
 
     /// Appends a column of a block of `n_records` to `block`.
-    pub(super) fn press(&mut self, column: &Column, n_records: usize, block: &mut Vec<u8>) {
+    pub(super) fn append(&mut self, column: &Column, n_records: usize, block: &mut Vec<u8>) {
         let bytes = column.bytes();
         let stored = self.shorter(bytes, n_records).unwrap_or(bytes);
         block.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
@@ -96,11 +96,11 @@ impl Press {
         block.extend_from_slice(stored);
     }
 
-    /// The column compressed, if that pays.
+    /// The compressed column, if worthwhile.
     fn shorter(&mut self, bytes: &[u8], n_records: usize) -> Option<&[u8]> {
         let is_heavy = bytes.len() > BYTES_PER_RECORD_MAX * n_records;
         let n_bytes_max = |n: usize| if is_heavy { n - n / 4 } else { n / GAIN_MIN };
-        if bytes.len() < PRESSED_BYTES_MIN {
+        if bytes.len() < COMPRESSED_BYTES_MIN {
             return None;
         }
         if bytes.len() > 2 * SAMPLE_BYTES {
@@ -131,7 +131,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Reads the next column of `block`, which is `bytes_max` long at most, and moves on.
+    /// Reads the next column of `block`, at most `bytes_max` long, and advances.
     pub(super) fn open(&mut self, block: &mut &[u8], bytes_max: usize) -> Result<(), UnpackError> {
         let n_bytes = take_u32(block)?;
         let n_stored = take_u32(block)?;
@@ -171,7 +171,7 @@ fn take_u32(block: &mut &[u8]) -> Result<usize, UnpackError> {
     Ok(u32::from_le_bytes(*word) as usize)
 }
 
-/// Small for what is near zero on either side.
+/// Maps numbers near zero, of either sign, to small numbers.
 pub(super) fn zigzag(number: u64) -> u64 {
     number << 1 ^ (number as i64 >> 63) as u64
 }

@@ -1,91 +1,89 @@
-//! Blocks of records, packed.
+//! Packed blocks of records.
 //!
-//! A program does most of the time what it did before. So packer and unpacker both keep a
-//! model of it that says what comes next, and what is stored is how far off that is: the idea
-//! of value-prediction compression (Burtscher et al., «The VPC Trace-Compression Algorithms»,
-//! IEEE Transactions on Computers 54(11), 2005), cut down to what can be done without a
-//! branch on anything that a program makes unpredictable. A wrongly predicted branch takes
-//! as long as all of the rest.
+//! Programs mostly repeat what they have done before. So packer and unpacker both keep a model
+//! that predicts the next record, and only the difference is stored: value-prediction compression
+//! (Burtscher et al., «The VPC Trace-Compression Algorithms», IEEE Transactions on Computers
+//! 54(11), 2005), reduced to what can be done without branching on unpredictable data. A
+//! mispredicted branch takes as long as everything else together.
 //!
-//! **The model.** The part of a record that is the same each time an operation is performed
-//! (pc, kind, info) is a *site*, the operand (most often an address) its *value*; the extra
-//! (which counts repeats, for plain accesses) belongs to neither. A site has a place in a
-//! table of 2^14 by a hash of its key (`pc << 16 | kind << 8 | info`, xor the thread's salt):
-//! the first place, or its neighbour (xor 1) if the first is taken; if both are, the site at
-//! the first is forgotten. So threads have sites of their own. A site keeps
+//! **The model.** The part of a record that stays the same whenever an operation is repeated (pc,
+//! kind, info) is a *site*, the operand (usually an address) its *value*; the extra (which counts
+//! repeats, for plain accesses) belongs to neither. A site has a slot in a table of 2^14, by a
+//! hash of its key (`pc << 16 | kind << 8 | info`, xor the thread's salt): the first slot, or its
+//! neighbor (xor 1) if the first is taken; if both are, the site in the first is evicted. So each
+//! thread has its own sites. A site keeps
 //!
-//! - the two sites that came behind it last, which are guesses for the next one,
-//! - its last value, and a stride: the last distance that was seen twice in a row. Their sum
-//!   is one guess for the value,
-//! - the last distance from the value of the record before: the other guess (fields of an
-//!   object, a store after a load),
-//! - its last extra, the guess for the next.
+//! - the last two sites that followed it, as guesses for the next one,
+//! - its last value and a stride: the last distance that occurred twice in a row. Their sum is
+//!   one guess for the value,
+//! - the last distance from the previous record's value: the other guess (fields of an object, a
+//!   store after a load),
+//! - its last extra, as a guess for the next.
 //!
-//! A payload record (a More without operand) is guessed from the last one, and a stride, behind the
-//! same site. When the turn passes ([`Kind::Switch`](crate::record::Kind::Switch)), the context
-//! of the thread that gets it (its last site and value) is taken up again. Everything starts
-//! as zero; a salt is the thread's number times `0x9e3779b97f4a7c15`.
+//! A payload record (a More without operand) is predicted from the last one after the same site,
+//! with a stride. When the turn passes ([`Kind::Switch`](crate::record::Kind::Switch)), the
+//! context of the thread that gets it (its last site and value) is restored. Everything starts at
+//! zero; a salt is the thread's number times `0x9e3779b97f4a7c15`.
 //!
-//! **The block.** Each record has a code byte, and literals of which the code tells what is
-//! there:
+//! **The block.** Each record has a code byte, and literals as the code specifies:
 //! ```text
 //! code     = how << 6 | other << 5 | near << 4 | n
 //! how      = 0 the site that followed last | 1 the other one that followed before it
-//!          | 2 by place | 3 a new one
+//!          | 2 by slot | 3 a new one
 //! other    = 1 if the extra is not the last one
-//! near     = 1 if the value is told from that of the record before
+//! near     = 1 if the value is relative to that of the previous record
 //! n        = bytes of the value, 0..=8
 //! payload  = n << 4 | 15
-//! literals = place (u16) if how is 2, extra (u16) if other is 1, n bytes: zigzag of value - guess
+//! literals = slot (u16) if how is 2, extra (u16) if other is 1, n bytes: zigzag of value - guess
 //! columns  = codes, literals, keys of new sites (u64 without salt)
 //! block    = (n_bytes (u32) n_stored (u32) stored)*, a column each, in this order
 //! ```
-//! What comes as expected has code 0 and no literals. A column is compressed by zstd (then
-//! n_stored < n_bytes) if that makes it eight times shorter, which a sample tells beforehand:
-//! runs of code 0 come down to next to nothing, and what is irregular costs no time.
+//! A correctly predicted record has code 0 and no literals. A column is compressed with zstd
+//! (then n_stored < n_bytes) if that makes it eight times shorter, which a sample tells in
+//! advance: runs of code 0 shrink to almost nothing, and irregular data costs no time.
 //!
-//! **Choices.** Time counts more than bytes here: recording is to cost no more than
-//! ThreadSanitizer does, and 3 bytes per event are little. The codec before this one told
-//! surprises only and compressed all of them. It took a third to a quarter of the bytes where
-//! surprises are many, and four times the time: 37 ns per record of `benches/programs/sort`
-//! where this one takes 9. The state starts afresh with each block, so that blocks can be read
-//! alone and in any order.
+//! **Choices.** Time matters more than space here: recording should not cost more than
+//! ThreadSanitizer, and 3 bytes per event are little. The previous codec stored only
+//! mispredictions and compressed all of them. Where mispredictions are frequent it took a third
+//! to a quarter of the space and four times the time: 37 ns per record of
+//! `benches/programs/sort`, where this one takes 9. The state is reset for each block, so blocks
+//! can be read independently and in any order.
 //!
-//! Bytes per record, by `examples/codec_bench`: sweep and matrix 0.001, time stamps 0.1,
+//! Bytes per record, by `benches/codec`: sweep and matrix 0.001, time stamps 0.1,
 //! work queue 0.2, quicksort 0.4, random turns 1.1, hash table 1.7, list 2.4, large code 2.8.
 //!
-//! **Limits.** A random access takes four to five bytes. A list that is walked again costs
-//! what it did the first time. Of programs with more than some 10 000 sites in a block of
-//! 2^18 records, many are told anew, at nine bytes.
+//! **Limits.** A random access takes four to five bytes. Walking a list again costs as much as
+//! the first time. In programs with more than about 10 000 sites per block of 2^18 records, many
+//! sites are stored again, at nine bytes each.
 
 mod column;
 mod model;
 mod pack;
 mod unpack;
 
-pub use column::Press;
+pub use column::ColumnCompressor;
 pub use pack::Packer;
 pub use unpack::Unpacker;
 
-/// Why bytes are no packed records.
+/// Why bytes could not be unpacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnpackError {
-    /// A column that is cut, or that zstd does not take.
+    /// A column is truncated, or zstd rejects it.
     #[error("a column of packed records is damaged")]
     Column,
-    /// A column that ends before the records do.
+    /// A column ends before the records do.
     #[error("packed records end too early")]
     Short,
-    /// A code without a meaning.
+    /// An undefined code.
     #[error("packed records with unknown code {0}")]
     Code(u8),
-    /// A site that is not there.
+    /// An unknown site.
     #[error("packed records name a site that is not there")]
     Site,
 }
 
-/// Most records in a block.
+/// Maximum number of records in a block.
 pub const RECORDS_MAX: usize = 1 << 18;
 
 /// The columns of a block.
@@ -94,15 +92,15 @@ const LITERALS: usize = 1;
 const SITES: usize = 2;
 const N_COLUMNS: usize = 3;
 
-/// Code, uppermost bits: how the site is told. 0 and 1 are the places that followed.
+/// Code, uppermost bits: how the site is encoded. 0 and 1 are the slots that followed.
 const HOW_SHIFT: u32 = 6;
 const NUMBERED: u8 = 2;
 const NEW: u8 = 3;
 /// Code: the extra is among the literals.
 const OTHER_EXTRA: u8 = 0x20;
-/// Code: the value is told from that of the record before.
+/// Code: the value is relative to that of the previous record.
 const NEAR: u8 = 0x10;
-/// Code, lower bits: how many bytes the value has, up to 8, or that this is payload.
+/// Code, lower bits: size of the value in bytes, up to 8, or that this is payload.
 const N_BYTES: u8 = 0x0f;
 const PAYLOAD: u8 = 0x0f;
 
@@ -119,7 +117,7 @@ mod tests {
         let mut packer = Packer::new();
         let mut block = Vec::new();
         packer.push(records);
-        packer.finish(&mut Press::new(), &mut block);
+        packer.finish(&mut ColumnCompressor::new(), &mut block);
         block
     }
 
@@ -209,16 +207,16 @@ mod tests {
     #[test]
     fn a_packer_and_an_unpacker_start_afresh_with_each_block() {
         let records: Vec<_> = (0..5000).map(|i| read(i % 7, 8 * i)).collect();
-        let (mut packer, mut press) = (Packer::new(), Press::new());
+        let (mut packer, mut compressor) = (Packer::new(), ColumnCompressor::new());
         let mut blocks = [Vec::new(), Vec::new()];
         for block in &mut blocks {
             records.chunks(333).for_each(|chunk| packer.push(chunk));
-            packer.finish(&mut press, block);
+            packer.finish(&mut compressor, block);
         }
         assert_eq!(blocks[0], blocks[1]);
     }
 
-    /// A record as a program would leave it: few sites, values that are near each other.
+    /// A record as a program would leave it: few sites, and values close to each other.
     fn usual() -> impl Strategy<Value = Record> {
         let kinds =
             vec![Kind::Read, Kind::Write, Kind::Switch, Kind::Enter, Kind::More, Kind::Acquire];

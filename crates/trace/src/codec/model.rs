@@ -1,22 +1,22 @@
-//! What packer and unpacker expect next.
+//! What packer and unpacker predict.
 //!
-//! Both keep a [`Model`] and feed it the same records, so that both expect the same.
+//! Both feed the same records to a [`Model`], so both predict the same.
 //!
-//! Values are kept shifted up by 16 bits, as they stand in a word without kind and info:
-//! differences of 48-bit numbers then wrap as they should, without a mask.
+//! Values are kept shifted up by 16 bits, as in a word without kind and info: then differences of
+//! 48-bit numbers wrap correctly without a mask.
 
 use std::hint::select_unpredictable;
 
 use super::UnpackError;
 use crate::record::{Kind, Record};
 
-/// Places for sites: a large program has some 10 000 in a block. A small one touches only
-/// what it uses.
+/// Slots for sites: a large program has about 10 000 in a block. A small one touches only what it
+/// uses.
 const PLACES_BITS: u32 = 14;
 const PLACES: usize = 1 << PLACES_BITS;
-/// Places for what is known of payload.
+/// Slots for payload predictions.
 const PAYLOADS: usize = 1 << 10;
-/// Threads whose contexts are kept apart.
+/// Number of threads with separate contexts.
 const THREADS: usize = 256;
 /// Any odd number whose products differ in their upper bits.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -28,8 +28,7 @@ pub(super) const MORE_HEAD: u64 = (Kind::More as u64) << 56;
 pub(super) const PLAIN: u64 = 0xee << 56;
 const _: () = assert!(MORE_HEAD & PLAIN == 0 && ((Kind::Switch as u64) << 56) & PLAIN == 0);
 
-/// All of a record that stays the same when the same operation is performed again: pc, kind
-/// and info.
+/// The part of a record that stays the same when an operation is repeated: pc, kind and info.
 #[inline(always)]
 pub(super) fn key(record: Record) -> u64 {
     record.tail << 16 | record.head >> 48
@@ -47,33 +46,34 @@ pub(super) fn extra(record: Record) -> u16 {
     (record.tail >> 48) as u16
 }
 
-/// The record of these three.
+/// The record with these three parts.
 #[inline(always)]
 pub(super) fn record(key: u64, value: u64, extra: u16) -> Record {
     Record { head: key << 48 | value >> 16, tail: u64::from(extra) << 48 | key >> 16 }
 }
 
-/// What is known of a site as one thread performs it.
+/// What is known of a site, for one thread.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 pub(super) struct Site {
-    // The site's key, with the thread's salt. 0 means that the place is free.
+    // The site's key with the thread's salt. 0 means that the slot is free.
     key: u64,
     last: u64,
-    // What is added to `last`: the last distance that was seen twice in a row. So a loop that
-    // starts over costs one surprise and not two.
+    // Added to `last`: the last distance that occurred twice in a row. So a loop that starts over
+    // costs one misprediction and not two.
     stride: u64,
     distance: u64,
-    // The last distance from the value of the record before.
+    // The last distance from the previous record's value.
     near: u64,
-    // The places of the sites that came next: the last one below, the one before above.
+    // The slots of the sites that followed: the last one in the lower half, the one before in the
+    // upper.
     followers: u32,
     extra: u16,
 }
 
 const _: () = assert!(size_of::<Site>() == 64);
 
-/// Sites by place.
+/// Sites by slot.
 pub(super) type Sites = [Site; PLACES];
 
 impl Site {
@@ -83,13 +83,13 @@ impl Site {
         self.key
     }
 
-    /// The value that follows from the site's last ones.
+    /// The value predicted from the site's last values.
     #[inline(always)]
     pub(super) fn own(&self) -> u64 {
         self.last.wrapping_add(self.stride)
     }
 
-    /// The value that follows from that of the record before.
+    /// The value predicted from the previous record's.
     #[inline(always)]
     pub(super) fn near(&self, before: u64) -> u64 {
         before.wrapping_add(self.near)
@@ -107,7 +107,7 @@ impl Site {
         [self.followers as u16, (self.followers >> 16) as u16]
     }
 
-    /// `place` came next.
+    /// Records that `place` followed.
     #[inline(always)]
     pub(super) fn lead_to(&mut self, place: usize) {
         let known = self.followers as u16 == place as u16;
@@ -115,7 +115,8 @@ impl Site {
             select_unpredictable(known, self.followers, self.followers << 16 | place as u32);
     }
 
-    /// It was performed with this value and extra, behind a record with the value `before`.
+    /// Updates the site after an execution with this value and extra, where the previous record
+    /// had the value `before`.
     #[inline(always)]
     pub(super) fn learn(&mut self, value: u64, extra: u16, before: u64) {
         let distance = value.wrapping_sub(self.last);
@@ -136,7 +137,7 @@ pub(super) struct Payload {
 }
 
 impl Payload {
-    /// What is expected.
+    /// The predicted payload.
     pub(super) fn expected(&self) -> u64 {
         self.last.wrapping_add(self.stride)
     }
@@ -151,14 +152,14 @@ impl Payload {
     }
 }
 
-/// Where a thread is.
+/// The position of a thread.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Context {
-    // The place of its last site, below PLACES.
+    // The slot of its last site, below PLACES.
     pub(super) place: usize,
     // Its last value.
     pub(super) value: u64,
-    // What tells its sites from those of other threads.
+    // Distinguishes its sites from those of other threads.
     pub(super) salt: u64,
     thread: u32,
 }
@@ -166,14 +167,14 @@ pub(super) struct Context {
 /// The state of packer and unpacker.
 pub(super) struct Model {
     pub(super) sites: Box<Sites>,
-    // The places of sites that were added.
+    // The slots of added sites.
     added: Vec<u16>,
     payloads: Box<[Payload; PAYLOADS]>,
     threads: Box<[Context; THREADS]>,
     pub(super) context: Context,
-    // Payload records since the last other one.
+    // Number of payload records since the last other record.
     n_payloads: usize,
-    // The thread that the last record, a switch, names.
+    // The thread named by the last record, a switch.
     to: Option<u32>,
 }
 
@@ -190,9 +191,9 @@ impl Model {
         }
     }
 
-    /// Forgets everything.
+    /// Resets the model.
     pub(super) fn reset(&mut self) {
-        // Nobody else writes to a free place, but for the first two: see `is_known`.
+        // Nothing else writes to a free slot, except for the first two: see `is_known`.
         for place in self.added.drain(..).chain([0, 1]) {
             self.sites[usize::from(place) % PLACES] = Site::default();
         }
@@ -203,26 +204,26 @@ impl Model {
         self.to = None;
     }
 
-    /// The site at this place.
+    /// The site in this slot.
     #[inline(always)]
     pub(super) fn site(&mut self, place: usize) -> &mut Site {
         site(&mut self.sites, place)
     }
 
-    /// The key of the site at this place, for the running thread.
+    /// The key of the site in this slot, for the running thread.
     #[inline(always)]
     pub(super) fn key_at(&self, place: usize) -> u64 {
         self.sites[place % PLACES].key ^ self.context.salt
     }
 
-    /// The place of the key's site, if that is known.
+    /// The slot of the key's site, if it is known.
     pub(super) fn find(&self, key: u64) -> Option<usize> {
         let salted = key ^ self.context.salt;
         let home = home(salted);
         [home, home ^ 1].into_iter().find(|&place| self.sites[place].key == salted)
     }
 
-    /// A new site. If both of its places are taken, the site at the first one is forgotten.
+    /// Adds a site. If both of its slots are taken, the site in the first is evicted.
     pub(super) fn add(&mut self, key: u64) -> usize {
         let salted = key ^ self.context.salt;
         let home = home(salted);
@@ -235,34 +236,34 @@ impl Model {
         place
     }
 
-    /// Whether a packer could name the site at this place. The salted key 0 is known from the
-    /// start, and looked for at the first two places.
+    /// Whether a packer could name the site in this slot. The salted key 0 is known from the
+    /// start, in the first two slots.
     pub(super) fn is_known(&self, place: usize) -> bool {
         place < 2 || self.sites.get(place).is_some_and(|site| site.key != 0)
     }
 
-    /// Goes on behind a record that was no payload, and that needed a closer look.
-    pub(super) fn note(&mut self, record: Record) {
+    /// Continues after a record other than payload that needed a closer look.
+    pub(super) fn update(&mut self, record: Record) {
         self.n_payloads = 0;
         let is_switch = record.kind() == Some(Kind::Switch);
         self.to = is_switch.then_some(record.operand() as u32);
     }
 
-    /// Plain records have come since.
+    /// Continues after plain records.
     #[inline(always)]
-    pub(super) fn note_plain(&mut self) {
+    pub(super) fn after_plain(&mut self) {
         self.n_payloads = 0;
         self.to = None;
     }
 
-    /// What is known of the payload that comes next.
+    /// The prediction of the next payload.
     pub(super) fn payload(&mut self) -> &mut Payload {
         let number = self.context.place.wrapping_mul(3).wrapping_add(self.n_payloads);
         &mut self.payloads[number % PAYLOADS]
     }
 
-    /// Goes on behind a payload. That of a switch is the last record of its thread.
-    pub(super) fn note_payload(&mut self, payload: u64) {
+    /// Continues after a payload. That of a switch is the last record of its thread.
+    pub(super) fn after_payload(&mut self, payload: u64) {
         self.payload().learn(payload);
         self.n_payloads += 1;
         if let Some(to) = self.to.take() {
@@ -275,20 +276,20 @@ impl Model {
         }
     }
 
-    /// The place that a code's number names.
+    /// The slot that a code's number names.
     pub(super) fn place(&self, number: u64) -> Result<usize, UnpackError> {
         let place = usize::try_from(number).map_err(|_| UnpackError::Site)?;
         if self.is_known(place) { Ok(place) } else { Err(UnpackError::Site) }
     }
 }
 
-/// The site at this place.
+/// The site in this slot.
 #[inline(always)]
 pub(super) fn site(sites: &mut Sites, place: usize) -> &mut Site {
     &mut sites[place % PLACES]
 }
 
-/// Where a site is looked for first, by its salted key.
+/// The first slot to search for a site, by its salted key.
 #[inline(always)]
 pub(super) fn home(salted: u64) -> usize {
     (salted.wrapping_mul(SPREAD) >> (u64::BITS - PLACES_BITS)) as usize

@@ -2,7 +2,7 @@
 
 use std::hint::select_unpredictable;
 
-use super::column::{Column, Press, zigzag};
+use super::column::{Column, ColumnCompressor, zigzag};
 use super::model::{Context, MORE_HEAD, Model, PLAIN, Sites, extra, home, key, site, value};
 use super::{
     CODES, HOW_SHIFT, LITERALS, N_COLUMNS, NEAR, NEW, NUMBERED, OTHER_EXTRA, PAYLOAD, RECORDS_MAX,
@@ -17,9 +17,9 @@ pub struct Packer {
     n_records: usize,
 }
 
-/// Records that room is made for at once: as many as the first-level cache holds.
+/// Records that room is made for at once: as many as fit in the first-level cache.
 const CHUNK_RECORDS: usize = 1024;
-/// A record adds as many bytes to the literals at most: number, extra, value.
+/// Maximum number of literal bytes per record: number, extra, value.
 const LITERAL_BYTES_MAX: usize = 2 + 2 + 8;
 
 impl Default for Packer {
@@ -35,13 +35,13 @@ impl Packer {
         Self { model: Model::new(), columns: Default::default(), n_records: 0 }
     }
 
-    /// How many records the block holds so far.
+    /// Number of records in the block so far.
     #[must_use]
     pub fn n_records(&self) -> usize {
         self.n_records
     }
 
-    /// Adds records to the block, which takes [`RECORDS_MAX`] in all.
+    /// Adds records to the block, which holds at most [`RECORDS_MAX`].
     pub fn push(&mut self, records: &[Record]) {
         assert!(
             self.n_records + records.len() <= RECORDS_MAX,
@@ -62,31 +62,30 @@ impl Packer {
     }
 
     /// Appends the packed block to `out` and starts a new one.
-    pub fn finish(&mut self, press: &mut Press, out: &mut Vec<u8>) {
+    pub fn finish(&mut self, compressor: &mut ColumnCompressor, out: &mut Vec<u8>) {
         for column in &mut self.columns {
-            press.press(column, self.n_records, out);
+            compressor.append(column, self.n_records, out);
             column.clear();
         }
         self.model.reset();
         self.n_records = 0;
     }
 
-    /// Packs plain records of known sites, up to the first other one, and tells how many there
-    /// were. The path of most records: whether one comes as expected is as unpredictable as
-    /// the program, so there is no branch on it. In two passes, each of which finds room in
-    /// the registers.
+    /// Packs plain records of known sites up to the first other one, and returns how many. Most
+    /// records take this path: whether a prediction is correct is as unpredictable as the
+    /// program, so there is no branch on it. Two passes, each of which fits in the registers.
     fn pack_known(&mut self, records: &[Record]) -> usize {
         let mut places = [0; CHUNK_RECORDS];
         let Model { sites, context, .. } = &mut self.model;
         let [codes, literals, _] = &mut self.columns;
         let codes_room = codes.room();
-        let n = tell_sites(sites, context, records, codes_room, &mut places);
+        let n = encode_sites(sites, context, records, codes_room, &mut places);
         let (codes_room, places) = (&mut codes_room[..n], &places[..n]);
-        let n_bytes = tell_values(sites, context, records, places, codes_room, literals.room());
+        let n_bytes = encode_values(sites, context, records, places, codes_room, literals.room());
         codes.advance(n);
         literals.advance(n_bytes);
         if n > 0 {
-            self.model.note_plain();
+            self.model.after_plain();
         }
         n
     }
@@ -131,7 +130,7 @@ impl Packer {
         self.columns[CODES].put(u64::from(code | n_bytes(literal) as u8), 1);
         site.learn(value, extra, value_before);
         (model.context.place, model.context.value) = (place, value);
-        model.note(record);
+        model.update(record);
     }
 
     fn pack_payload(&mut self, payload: u64) {
@@ -140,14 +139,14 @@ impl Packer {
         let n_bytes = (u64::BITS - literal.leading_zeros()).div_ceil(8) as usize;
         self.columns[LITERALS].put(literal, n_bytes);
         self.columns[CODES].put(u64::from(PAYLOAD | (n_bytes as u8) << 4), 1);
-        self.model.note_payload(payload);
+        self.model.after_payload(payload);
     }
 }
 
-/// Starts the codes of plain records of known sites, up to the first other one. Tells the
-/// places of the sites, and how many there were.
+/// Starts the codes of plain records of known sites, up to the first other one. Stores the slots
+/// of the sites and returns how many there were.
 #[inline(never)]
-fn tell_sites(
+fn encode_sites(
     sites: &mut Sites,
     context: &mut Context,
     records: &[Record],
@@ -176,10 +175,10 @@ fn tell_sites(
     n
 }
 
-/// Completes the codes of records whose sites are at `places`, and tells how many bytes of
-/// literals there are.
+/// Completes the codes of records whose sites are in `places`, and returns the number of literal
+/// bytes.
 #[inline(never)]
-fn tell_values(
+fn encode_values(
     sites: &mut Sites,
     context: &mut Context,
     records: &[Record],
@@ -202,12 +201,12 @@ fn tell_values(
         site.learn(value, extra, before);
         before = value;
 
-        // Everything is stored, and then counted if it is meant.
+        // Everything is stored, and counted only if needed.
         let Some(out) = rest.first_chunk_mut::<LITERAL_BYTES_MAX>() else {
             unreachable!("there is room for a chunk")
         };
         out[..2].copy_from_slice(&place.to_le_bytes());
-        // The site is by place or follows, so one bit tells.
+        // The site is given by slot or as a follower, so one bit suffices.
         let from = usize::from(*code >> (NUMBERED.ilog2() + HOW_SHIFT)) * 2;
         out[from..from + 2].copy_from_slice(&extra.to_le_bytes());
         let from = from + 2 * is_other;
@@ -220,14 +219,14 @@ fn tell_values(
     n_bytes_before - rest.len()
 }
 
-/// How far a value is from a guess, both shifted by 16 bits, in zigzag.
+/// The distance of a value from a guess, both shifted by 16 bits, in zigzag encoding.
 #[inline(always)]
 fn literal(value: u64, guess: u64) -> u64 {
     let distance = value.wrapping_sub(guess) as i64;
     (distance >> 15 ^ distance >> 63) as u64
 }
 
-/// How many bytes hold a number of up to 62 bits.
+/// Number of bytes for a number of up to 62 bits.
 #[inline(always)]
 fn n_bytes(literal: u64) -> usize {
     // The ones keep the logarithm defined.

@@ -8,17 +8,16 @@ use super::{
 };
 use crate::record::Record;
 
-/// Gives back the records of blocks, one block after the other.
+/// Unpacks blocks, one after the other.
 pub struct Unpacker {
     model: Model,
     columns: [Source; N_COLUMNS],
     n_left: usize,
 }
 
-/// Records per call of [`Unpacker::fill`]: they stay in the first-level cache until they
-/// are used.
+/// Records per call of [`Unpacker::fill`]: they stay in the first-level cache until used.
 const CHUNK_RECORDS: usize = 1024;
-/// A record adds no more bytes than this to any column.
+/// Maximum number of bytes that a record adds to any column.
 const COLUMN_BYTES_PER_RECORD: usize = 12;
 
 impl Default for Unpacker {
@@ -34,7 +33,7 @@ impl Unpacker {
         Self { model: Model::new(), columns: Default::default(), n_left: 0 }
     }
 
-    /// Starts with a block of `n_records`, and leaves the one before.
+    /// Starts a block of `n_records`, abandoning the previous one.
     pub fn start(&mut self, mut block: &[u8], n_records: usize) -> Result<(), UnpackError> {
         self.n_left = 0;
         self.model.reset();
@@ -45,7 +44,7 @@ impl Unpacker {
         Ok(())
     }
 
-    /// Appends the next records to `out`; the block has no more if it appends none.
+    /// Appends the next records to `out`; appends none at the end of the block.
     pub fn fill(&mut self, out: &mut Vec<Record>) -> Result<(), UnpackError> {
         let n = self.n_left.min(CHUNK_RECORDS);
         self.n_left -= n;
@@ -88,9 +87,9 @@ impl Unpacker {
         (model.context.place, model.context.value) = (place, value);
         let record = record(key, value, extra);
         if record.head & PLAIN == 0 {
-            model.note(record);
+            model.update(record);
         } else {
-            model.note_plain();
+            model.after_plain();
         }
         Ok(record)
     }
@@ -101,7 +100,7 @@ impl Unpacker {
         }
         let literal = self.columns[LITERALS].get(usize::from(n_bytes))?;
         let payload = self.model.payload().expected().wrapping_add(unzigzag(literal));
-        self.model.note_payload(payload);
+        self.model.after_payload(payload);
         Ok(Record { head: MORE_HEAD, tail: payload })
     }
 }

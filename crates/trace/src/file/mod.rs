@@ -9,19 +9,19 @@
 //! kind 2  = the [`Run`](crate::run::Run) as JSON; the last one counts
 //! kind 3  = the end: n_events (u64) n_records (u64); nothing follows it
 //! ```
-//! All numbers are little-endian; checksums are the lower half of XXH64. The blocks of a
-//! stream follow each other in time; those of different streams mix as they come. Under
-//! control there is one stream, 0. In free mode each thread has its own, which bears the
-//! thread's number.
+//! All numbers are little-endian; checksums are the lower half of XXH64. The blocks of a stream
+//! are in chronological order; those of different streams are interleaved as they arrive. Under
+//! control there is one stream, 0. In free mode each thread has its own stream with the thread's
+//! number.
 //!
-//! **Unfinished.** A recording writes to [`unfinished`]`(path)`. Only when the end block is
-//! there the file gets its name, by rename, so that a trace which bears its name is whole,
-//! and an older one under that name stays as it was until then. A file without an end
-//! block is readable up to its last whole block, and [`Trace::complete`] says so. What its
-//! recorder still held in memory, up to [`RECORDS_MAX`] records per stream, is lost.
+//! **Unfinished.** A recording is written to [`unfinished`]`(path)`. The file gets its name by
+//! rename only after the end block is written, so a trace with its final name is complete, and an
+//! older one of that name stays intact until then. A file without an end block is readable up to
+//! its last complete block, and [`Trace::complete`] says so. What its recorder still held in
+//! memory, up to [`RECORDS_MAX`] records per stream, is lost.
 //!
-//! **Damage.** A changed byte is found by the checksum: in a block's head when the file is
-//! opened, in its body when the block is read. What came before it can be read.
+//! **Damage.** A changed byte is detected by the checksum: in a block's head when the file is
+//! opened, in its body when the block is read. Everything before it can be read.
 //!
 //! **What counts as an event**: see [`is_event`](crate::event::is_event).
 
@@ -35,12 +35,13 @@ use std::path::{Path, PathBuf};
 
 pub use reader::{Events, Records, Trace};
 pub use stats::Stats;
+pub(crate) use writer::replaceable;
 pub use writer::{Summary, Writer};
 
 use crate::checksum::checksum;
 use crate::codec::RECORDS_MAX;
 
-/// The version that this code writes and the newest that it reads.
+/// The version that this code writes, and the newest that it reads.
 pub const VERSION: u32 = 3;
 
 const MAGIC: [u8; 8] = *b"raddle\0t";
@@ -48,7 +49,7 @@ const FILE_HEAD_BYTES: usize = 16;
 const BLOCK_HEAD_BYTES: usize = 24;
 const END_BYTES: usize = 16;
 
-/// Where a trace is while it is recorded: `path` with `.unfinished` behind it.
+/// The file of a trace while it is recorded: `path` with `.unfinished` appended.
 #[must_use]
 pub fn unfinished(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
@@ -60,7 +61,7 @@ pub fn unfinished(path: &Path) -> PathBuf {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The operating system refused.
+    /// An I/O error.
     #[error("cannot write the trace {}: {source}; give it another place or make room", path.display())]
     #[expect(missing_docs, reason = "a field is named for what it holds")]
     Io { path: PathBuf, source: io::Error },
@@ -71,18 +72,18 @@ pub enum WriteError {
 #[expect(missing_docs, reason = "a field is named for what it holds")]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The operating system refused.
+    /// An I/O error.
     #[error("cannot read the trace {}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    /// A file of another kind.
+    /// The file is not a trace.
     #[error("{} is not a raddle trace; name a file that `raddle record` wrote", path.display())]
     NotATrace { path: PathBuf },
-    /// Written by a version that this reader does not know.
+    /// The version is unknown to this reader.
     #[error(
         "trace has format version {found}, this raddle reads up to {known}; read it with a newer raddle"
     )]
     Version { found: u32, known: u32 },
-    /// Written by a version that was never released.
+    /// A version that was never released.
     #[error("trace has format version {found}, from before the first release; record it again")]
     Unreleased { found: u32 },
     /// The recording ended before there was anything to read.
@@ -90,12 +91,23 @@ pub enum ReadError {
         "trace ends at byte {at}, before it says what ran; was the recording killed? record it again"
     )]
     Truncated { at: u64 },
-    /// Bytes that no recording writes.
+    /// The file is damaged.
     #[error("trace is damaged at byte {at}: {what}; copy or record it again")]
     Corrupt { at: u64, what: String },
 }
 
-/// What a block holds.
+/// Why a trace could not be written and read back.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// It could not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// It could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+/// The contents of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BlockKind {
     Records = 1,
@@ -103,7 +115,7 @@ enum BlockKind {
     End = 3,
 }
 
-/// What stands before a block's body.
+/// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BlockHead {
     kind: BlockKind,
@@ -125,7 +137,7 @@ impl BlockHead {
         bytes
     }
 
-    /// The head, or what is wrong with it.
+    /// Parses the header, or returns what is wrong with it.
     fn from_bytes(bytes: [u8; BLOCK_HEAD_BYTES]) -> Result<Self, &'static str> {
         let mut words = [0; BLOCK_HEAD_BYTES / 4];
         for (word, place) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
@@ -148,7 +160,8 @@ impl BlockHead {
     }
 }
 
-/// Whether `sum` is the checksum of `bytes`. A fuzzer could not guess it, so for one it is.
+/// Whether `sum` is the checksum of `bytes`. Always true when fuzzing, since a fuzzer could not
+/// guess it.
 fn matches(sum: u32, bytes: &[u8]) -> bool {
     cfg!(feature = "fuzzing") || checksum(bytes) == sum
 }
@@ -185,7 +198,7 @@ mod tests {
         tempfile::tempdir().expect("a temporary directory")
     }
 
-    /// Writes a finished trace, and gives it back opened.
+    /// Writes a finished trace and opens it.
     fn written(streams: &[(u32, Vec<Record>)]) -> (Summary, Trace) {
         let directory = directory();
         let path = directory.path().join("t");
@@ -287,7 +300,7 @@ mod tests {
             let stream = [vec![read(1)], cut].concat();
             let (summary, trace) = written(&[(0, stream.clone())]);
             assert_eq!((summary.events, events(&trace).len()), (1, 1));
-            // The same when the records come one by one.
+            // The same with the records one by one.
             let apart: Vec<_> = stream.into_iter().map(|record| (0, vec![record])).collect();
             assert_eq!(written(&apart).0.events, 1);
         }

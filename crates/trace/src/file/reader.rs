@@ -7,8 +7,8 @@ use std::path::Path;
 use memmap2::Mmap;
 
 use super::{
-    BLOCK_HEAD_BYTES, BlockHead, BlockKind, END_BYTES, FILE_HEAD_BYTES, MAGIC, ReadError, Stats,
-    VERSION, matches,
+    BLOCK_HEAD_BYTES, BlockHead, BlockKind, END_BYTES, FILE_HEAD_BYTES, MAGIC, ReadError, VERSION,
+    matches,
 };
 use crate::codec::Unpacker;
 use crate::event::{Decoder, Event};
@@ -26,7 +26,7 @@ pub struct Trace {
     blocks: BTreeMap<u32, Vec<Block>>,
 }
 
-/// Where the bytes of a trace are.
+/// Where the bytes of a trace come from.
 enum Bytes {
     Mapped(Mmap),
     Owned(Vec<u8>),
@@ -43,11 +43,11 @@ impl Deref for Bytes {
     }
 }
 
-/// Where a block of records is.
+/// The location of a block of records.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     head: BlockHead,
-    // The body's offset; invariant: the body lies within the file.
+    // The body's offset; invariant: the body is within the file.
     start: usize,
 }
 
@@ -59,7 +59,7 @@ impl Trace {
         Self::new(Bytes::Mapped(bytes), path)
     }
 
-    /// The trace in these bytes; `path` is where they are from.
+    /// Parses a trace; `path` is for error messages.
     pub fn from_bytes(bytes: Vec<u8>, path: &Path) -> Result<Self, ReadError> {
         Self::new(Bytes::Owned(bytes), path)
     }
@@ -69,13 +69,13 @@ impl Trace {
         Ok(Self { run, complete, blocks, bytes })
     }
 
-    /// What is known about the run beside its events.
+    /// What is known about the run apart from its events.
     #[must_use]
     pub fn run(&self) -> &Run {
         &self.run
     }
 
-    /// Whether the recording was closed. If not, the trace is a prefix.
+    /// Whether the recording was finished. If not, the trace is a prefix.
     #[must_use]
     pub fn complete(&self) -> bool {
         self.complete
@@ -92,7 +92,7 @@ impl Trace {
         self.blocks.keys().copied()
     }
 
-    /// How many records there are.
+    /// Total number of records.
     #[must_use]
     pub fn n_records(&self) -> u64 {
         self.blocks.values().flatten().map(|block| u64::from(block.head.n_records)).sum()
@@ -111,18 +111,13 @@ impl Trace {
         }
     }
 
-    /// The events, in the order in which they happened. The iterator ends after an error.
+    /// The events in chronological order. The iterator ends after an error.
     ///
-    /// In free mode the streams are merged by time stamp; an event without one of its own
-    /// has that of the event before it in its thread. A last event whose payload the target
-    /// did not live to write is left out.
+    /// In free mode the streams are merged by time stamp; an event without its own has that of
+    /// the previous event of its thread. A last event whose payload the target did not live to
+    /// write is omitted.
     pub fn events(&self) -> Events<'_> {
         Events::new(self)
-    }
-
-    /// Counts of what the trace holds. Reads all of it.
-    pub fn stats(&self) -> Result<Stats, ReadError> {
-        Stats::of(self)
     }
 }
 
@@ -131,7 +126,7 @@ pub struct Records<'a> {
     bytes: &'a [u8],
     blocks: std::slice::Iter<'a, Block>,
     unpacker: Unpacker,
-    // Offset of the block that is being read.
+    // Offset of the current block.
     at: u64,
     chunk: Vec<Record>,
     next: usize,
@@ -140,7 +135,7 @@ pub struct Records<'a> {
 }
 
 impl Records<'_> {
-    /// Reads nothing more.
+    /// Stops reading.
     fn fail(&mut self) {
         self.failed = true;
         self.next = self.chunk.len();
@@ -197,11 +192,11 @@ pub struct Events<'a> {
     lanes: Vec<Lane<'a>>,
 }
 
-/// One stream on its way into the merge.
+/// One stream of the merge.
 struct Lane<'a> {
     records: Records<'a>,
     decoder: Decoder,
-    // With more than one stream: what comes next, and when it happened.
+    // With more than one stream: the next event and its time.
     next: Option<(u64, Result<Event, ReadError>)>,
 }
 
@@ -236,7 +231,7 @@ impl Iterator for Events<'_> {
 
 impl Events<'_> {
     fn merge(&mut self) -> Option<Result<Event, ReadError>> {
-        // Streams are as few as threads, and most steps stay with one: a scan is enough.
+        // There are as few streams as threads, and most steps stay with one: a scan is enough.
         let lane = self
             .lanes
             .iter_mut()
@@ -258,8 +253,8 @@ impl Lane<'_> {
 
     #[inline]
     fn pull(&mut self) -> Option<Result<Event, ReadError>> {
-        // Kept apart so that it is inlined where events are used. Copied through memory at
-        // each return, an event took several times as long as its record takes to unpack.
+        // Separate, so that it is inlined where events are used. Copying an event through memory
+        // at each return took several times as long as unpacking its record.
         if let Some(&record) = self.records.chunk.get(self.records.next)
             && let Some(event) = self.decoder.frequent(record)
         {
@@ -288,14 +283,14 @@ impl Lane<'_> {
     }
 }
 
-/// All of a trace but its records.
+/// A trace without its records.
 struct Outline {
     run: Run,
     complete: bool,
     blocks: BTreeMap<u32, Vec<Block>>,
 }
 
-/// Walks from block head to block head.
+/// Walks from block header to block header.
 fn outline(bytes: &[u8], path: &Path) -> Result<Outline, ReadError> {
     let len = bytes.len() as u64;
     let foreign = || ReadError::NotATrace { path: path.to_owned() };
@@ -321,7 +316,7 @@ fn outline(bytes: &[u8], path: &Path) -> Result<Outline, ReadError> {
     let mut end = None;
     let mut n_records = 0;
     let mut at = FILE_HEAD_BYTES;
-    // A head or a body that reaches beyond the end of the file was being written when the
+    // A header or body that extends beyond the end of the file was being written when the
     // recording ended.
     while let Some(head) = bytes[at..].first_chunk::<BLOCK_HEAD_BYTES>() {
         if end.is_some() {

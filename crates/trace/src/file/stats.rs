@@ -1,4 +1,4 @@
-//! Counts of what a trace holds.
+//! Statistics of a trace.
 
 use std::collections::BTreeSet;
 
@@ -10,46 +10,47 @@ use crate::id::{Addr, ThreadId};
 use crate::location::Locations;
 use crate::record::Kind;
 
-/// Counts of what a trace holds.
+/// Statistics of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stats {
-    /// Events, as [`is_event`] counts them, and repeats.
+    /// Number of events, as defined by [`is_event`], including repeats.
     pub events: u64,
-    /// Accesses among them that repeat earlier ones and were not recorded.
+    /// Number of accesses among them that repeat earlier ones and were not recorded.
     pub repeats: u64,
-    /// Threads that performed at least one event.
+    /// Number of threads that performed at least one event.
     pub threads: u64,
-    /// Memory locations that were accessed, as [`Locations`] tells them apart.
+    /// Number of memory locations accessed, as defined by [`Locations`].
     pub locations: u64,
-    /// Locks that were taken or released; one that is made again after it was destroyed, or
-    /// after its memory was freed, is another one.
+    /// Number of locks acquired or released; a lock that is created again after it was destroyed,
+    /// or after its memory was freed, counts again.
     pub locks: u64,
     /// Size of the file.
     pub bytes: u64,
-    /// Whether the recording was closed.
+    /// Whether the recording was finished.
     pub complete: bool,
-    /// How many events of each kind, without the kinds that do not occur, in the order of
-    /// their numbers. Here what is no event ([`Kind::Switch`] and its like) counts as well.
+    /// Number of events of each kind that occurs, in order of their numbers. Includes kinds that
+    /// are not events ([`Kind::Switch`] and its like).
     pub kinds: Vec<(Kind, u64)>,
 }
 
-impl Stats {
-    pub(super) fn of(trace: &Trace) -> Result<Self, ReadError> {
+impl Trace {
+    /// Computes the statistics. Reads the whole trace.
+    pub fn stats(&self) -> Result<Stats, ReadError> {
         let mut counter = Counter::default();
-        for event in trace.events() {
-            counter.note(event?);
+        for event in self.events() {
+            counter.count(event?);
         }
         let counts = |&kind: &Kind| (kind, counter.n_kinds[kind as usize]);
         let kinds: Vec<_> = Kind::ALL.iter().map(counts).filter(|&(_, n)| n > 0).collect();
         let recorded = kinds.iter().filter(|(kind, _)| is_event(*kind)).map(|(_, n)| n);
-        Ok(Self {
+        Ok(Stats {
             events: recorded.sum::<u64>().saturating_add(counter.n_repeats),
             repeats: counter.n_repeats,
             threads: counter.threads.len() as u64,
             locations: counter.locations.count(),
             locks: counter.n_locks_retired + counter.locks.len() as u64,
-            bytes: trace.bytes(),
-            complete: trace.complete(),
+            bytes: self.bytes(),
+            complete: self.complete(),
             kinds,
         })
     }
@@ -59,7 +60,7 @@ struct Counter {
     n_kinds: [u64; 256],
     n_repeats: u64,
     threads: FxHashSet<ThreadId>,
-    // Whose event the last one was.
+    // The thread of the last event.
     last: Option<ThreadId>,
     locations: Locations,
     locks: BTreeSet<Addr>,
@@ -81,7 +82,7 @@ impl Default for Counter {
 }
 
 impl Counter {
-    fn note(&mut self, Event { thread, op, .. }: Event) {
+    fn count(&mut self, Event { thread, op, .. }: Event) {
         let kind = op.kind();
         self.n_kinds[kind as usize] += 1;
         if self.last != Some(thread) && is_event(kind) {

@@ -4,36 +4,47 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use super::reader::Trace;
 use super::{
-    BLOCK_HEAD_BYTES, BlockHead, BlockKind, END_BYTES, FILE_HEAD_BYTES, MAGIC, VERSION, WriteError,
-    unfinished,
+    BLOCK_HEAD_BYTES, BlockHead, BlockKind, END_BYTES, FILE_HEAD_BYTES, MAGIC, TraceError, VERSION,
+    WriteError, unfinished,
 };
 use crate::checksum::checksum;
-use crate::codec::{Packer, Press, RECORDS_MAX};
+use crate::codec::{ColumnCompressor, Packer, RECORDS_MAX};
 use crate::event::{Batch, is_event, n_more};
 use crate::record::{Kind, Record};
 use crate::run::Run;
 
 /// A trace that is being recorded.
 ///
-/// Dropped before [`Writer::finish`], it leaves an unfinished file behind.
+/// If dropped before [`Writer::finish`], it leaves an unfinished file.
 pub struct Writer {
-    file: File,
+    out: Out,
     path: PathBuf,
     streams: Vec<Stream>,
-    press: Press,
-    // Reused for every block: head, then body.
+    compressor: ColumnCompressor,
+    // Reused for every block: header, then body.
     block: Vec<u8>,
     n_records: u64,
     n_bytes: u64,
 }
 
-/// What was written.
+/// Where the bytes go.
+enum Out {
+    File(File),
+    /// Up to [`SPOOL_BYTES`].
+    Memory(Vec<u8>),
+}
+
+/// A larger spooled trace is moved to its file. Most runs of a hunt stay below.
+const SPOOL_BYTES: usize = 4 << 20;
+
+/// Statistics of what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Events, as [`is_event`] counts them, and repeats.
+    /// Number of events, as defined by [`is_event`], including repeats.
     pub events: u64,
-    /// Records.
+    /// Number of records.
     pub records: u64,
     /// Size of the file.
     pub bytes: u64,
@@ -44,27 +55,29 @@ struct Stream {
     packer: Packer,
     // Records that begin an event, and repeats.
     n_begun: u64,
-    // Payload that the last record still lacks, and whether it counts once that is there.
+    // Payload that the last record still lacks, and whether it counts once that arrives.
     n_owed: usize,
     owed_is_event: bool,
 }
 
 impl Writer {
-    /// Starts a trace that will be named `path` when it is finished.
+    /// Creates a trace that will be named `path` when it is finished.
     pub fn create(path: &Path) -> Result<Self, WriteError> {
-        let partial = unfinished(path);
-        let io = |source| WriteError::Io { path: partial.clone(), source };
-        // Who still reads an unfinished file keeps it; see `mapped`.
-        match fs::remove_file(&partial) {
-            Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(io(err)),
-            _ => {}
-        }
-        let file = File::create_new(&partial).map_err(io)?;
+        Self::new(Out::File(create(path)?), path)
+    }
+
+    /// Creates a trace that stays in memory as long as it is small, and is moved to `path`
+    /// otherwise. [`Writer::into_trace`] returns it.
+    pub fn spool(path: &Path) -> Result<Self, WriteError> {
+        Self::new(Out::Memory(Vec::new()), path)
+    }
+
+    fn new(out: Out, path: &Path) -> Result<Self, WriteError> {
         let mut writer = Self {
-            file,
+            out,
             path: path.to_owned(),
             streams: Vec::new(),
-            press: Press::new(),
+            compressor: ColumnCompressor::new(),
             block: Vec::new(),
             n_records: 0,
             n_bytes: 0,
@@ -82,7 +95,7 @@ impl Writer {
         self.push_batch(stream, &Batch::new(records))
     }
 
-    /// As [`Writer::push`], for records that are counted already.
+    /// Like [`Writer::push`], for records that are already counted.
     pub fn push_batch(&mut self, stream: u32, batch: &Batch<'_>) -> Result<(), WriteError> {
         let index = match self.streams.iter().position(|known| known.number == stream) {
             Some(index) => index,
@@ -107,14 +120,28 @@ impl Writer {
         Ok(())
     }
 
-    /// Says what ran, as far as it is known by now; a later description replaces this one.
+    /// Stores what is known about the run so far; a later description replaces this one.
     pub fn describe(&mut self, run: &Run) -> Result<(), WriteError> {
         let json = serde_json::to_vec(run).map_err(|err| self.error(err.into()))?;
         self.write(BlockKind::Run, 0, 0, &json)
     }
 
-    /// Closes the trace and gives it its name.
+    /// Finishes the trace and renames it to its final name. A spooled one that is still in memory
+    /// is dropped.
     pub fn finish(mut self, run: &Run) -> Result<Summary, WriteError> {
+        self.close(run)
+    }
+
+    /// Finishes the trace and opens it for reading.
+    pub fn into_trace(mut self, run: &Run) -> Result<Trace, TraceError> {
+        self.close(run)?;
+        Ok(match self.out {
+            Out::File(_) => Trace::open(&self.path)?,
+            Out::Memory(bytes) => Trace::from_bytes(bytes, &self.path)?,
+        })
+    }
+
+    fn close(&mut self, run: &Run) -> Result<Summary, WriteError> {
         for index in 0..self.streams.len() {
             self.flush(index)?;
         }
@@ -125,18 +152,20 @@ impl Writer {
         end[..8].copy_from_slice(&events.to_le_bytes());
         end[8..].copy_from_slice(&records.to_le_bytes());
         self.write(BlockKind::End, 0, 0, &end)?;
-        fs::rename(unfinished(&self.path), &self.path)
-            .map_err(|source| WriteError::Io { path: self.path.clone(), source })?;
+        if let Out::File(_) = self.out {
+            fs::rename(unfinished(&self.path), &self.path)
+                .map_err(|source| WriteError::Io { path: self.path.clone(), source })?;
+        }
         Ok(Summary { events, records, bytes: self.n_bytes })
     }
 
-    /// Gives up, and leaves no unfinished file behind.
+    /// Discards the trace and removes the unfinished file.
     pub fn discard(self) {
-        // It may be gone already, and whoever gives up has no use for another error.
+        // It may already be gone, and a caller that gives up has no use for another error.
         let _ = fs::remove_file(unfinished(&self.path));
     }
 
-    /// Writes out what a stream has gathered.
+    /// Writes the pending records of a stream.
     fn flush(&mut self, index: usize) -> Result<(), WriteError> {
         let stream = &mut self.streams[index];
         let n_records = stream.packer.n_records();
@@ -146,7 +175,7 @@ impl Writer {
         let number = stream.number;
         self.block.clear();
         self.block.resize(BLOCK_HEAD_BYTES, 0);
-        stream.packer.finish(&mut self.press, &mut self.block);
+        stream.packer.finish(&mut self.compressor, &mut self.block);
         self.n_records += n_records as u64;
         self.seal(BlockKind::Records, number, n_records)
     }
@@ -164,7 +193,7 @@ impl Writer {
         self.seal(kind, stream, n_records)
     }
 
-    /// Fills in the head of the block whose body is there, and writes it.
+    /// Fills in the header of the block whose body is complete, and writes it.
     fn seal(&mut self, kind: BlockKind, stream: u32, n_records: usize) -> Result<(), WriteError> {
         let (head, body) = self.block.split_at_mut(BLOCK_HEAD_BYTES);
         let too_long = |_| io::Error::from(io::ErrorKind::FileTooLarge);
@@ -181,14 +210,60 @@ impl Writer {
     }
 
     fn write_block(&mut self) -> Result<(), WriteError> {
-        self.file.write_all(&self.block).map_err(|err| self.error(err))?;
+        if let Out::Memory(bytes) = &mut self.out {
+            if bytes.len() + self.block.len() <= SPOOL_BYTES {
+                bytes.extend_from_slice(&self.block);
+                self.n_bytes += self.block.len() as u64;
+                return Ok(());
+            }
+            let spooled = std::mem::take(bytes);
+            self.out = Out::File(create(&self.path)?);
+            self.write_out(&spooled)?;
+        }
+        let block = std::mem::take(&mut self.block);
+        let written = self.write_out(&block);
+        self.block = block;
+        written?;
         self.n_bytes += self.block.len() as u64;
         Ok(())
+    }
+
+    fn write_out(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        match &mut self.out {
+            Out::File(file) => file.write_all(bytes).map_err(|err| self.error(err)),
+            Out::Memory(memory) => {
+                memory.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
     }
 
     fn error(&self, source: io::Error) -> WriteError {
         WriteError::Io { path: unfinished(&self.path), source }
     }
+}
+
+/// Refuses to replace what is not a regular file: a rename over a device would take its place.
+pub(crate) fn replaceable(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it exists and is not a regular file"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes the file of a trace that is being recorded.
+fn create(path: &Path) -> Result<File, WriteError> {
+    let partial = unfinished(path);
+    let io = |source| WriteError::Io { path: partial.clone(), source };
+    replaceable(path).map_err(|source| WriteError::Io { path: path.to_owned(), source })?;
+    // Who still reads an unfinished file keeps it; see `mapped`.
+    match fs::remove_file(&partial) {
+        Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(io(err)),
+        _ => {}
+    }
+    File::create_new(&partial).map_err(io)
 }
 
 impl Stream {
@@ -197,12 +272,12 @@ impl Stream {
     }
 
     fn push(&mut self, records: &[Record]) {
-        self.note_owed(records);
+        self.track_owed(records);
         self.packer.push(records);
     }
 
-    /// Keeps track of a record whose payload may never come since the target is killed.
-    fn note_owed(&mut self, records: &[Record]) {
+    /// Tracks a record whose payload may never arrive because the target is killed.
+    fn track_owed(&mut self, records: &[Record]) {
         let is_more = |record: &&Record| record.kind() == Some(Kind::More);
         let n_trailing = records.iter().rev().take_while(is_more).count();
         match records.iter().rev().nth(n_trailing).and_then(|record| record.kind()) {
@@ -227,10 +302,52 @@ mod tests {
     fn a_full_disk_is_an_error() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut writer = Writer::create(&directory.path().join("t")).expect("a writer");
-        writer.file = File::options().write(true).open("/dev/full").expect("/dev/full");
+        writer.out = Out::File(File::options().write(true).open("/dev/full").expect("/dev/full"));
         let records: Vec<_> =
             (0..RECORDS_MAX as u64).map(|i| Record::new(Kind::Read, 1, i, 0, 0)).collect();
         let err = writer.push(0, &records).expect_err("no room");
         assert!(err.to_string().contains("No space left on device"), "{err}");
+    }
+
+    #[test]
+    fn a_device_is_not_replaced() {
+        let err = Writer::create(Path::new("/dev/null")).err().expect("refused");
+        assert!(
+            err.to_string().contains("/dev/null: it exists and is not a regular file"),
+            "{err}"
+        );
+    }
+
+    /// Spools so many records of one byte pattern each, and reads them back.
+    fn spooled(n_records: u64) -> (bool, u64) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("t");
+        let mut writer = Writer::spool(&path).expect("a writer");
+        let records: Vec<_> = (0..n_records)
+            .map(|i| Record::new(Kind::Read, 1, i.wrapping_mul(0x9e37_79b9) & 0xffff_ffff, 0, i))
+            .collect();
+        writer.push(0, &records).expect("written");
+        let trace = writer.into_trace(&run()).expect("a trace");
+        (path.exists(), trace.n_records())
+    }
+
+    fn run() -> Run {
+        Run {
+            command: vec!["t".into()],
+            directory: "/".into(),
+            mode: crate::control::Mode::Controlled,
+            policy: None,
+            seed: 0,
+            modules: Vec::new(),
+            threads: Vec::new(),
+            ending: None,
+        }
+    }
+
+    #[test]
+    fn a_small_trace_stays_in_memory_and_a_large_one_does_not() {
+        assert_eq!(spooled(1000), (false, 1000));
+        let n_large = 2_000_000;
+        assert_eq!(spooled(n_large), (true, n_large));
     }
 }

@@ -24,23 +24,23 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
-/// What the numbers in an exported text stand for.
+/// What the numbers in an exported text mean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Legend {
-    /// By the number in the third field.
+    /// Code address by the number in the third field.
     pub sites: Vec<Pc>,
-    /// By the number of the variable: the memory, or `None` for the variable that stands for
-    /// a synchronization object.
+    /// By variable number: the memory, or `None` for the variable that represents a
+    /// synchronization object.
     pub variables: Vec<Option<Range<u64>>>,
-    /// By the number of the lock: where it is. Several for a reader-writer lock.
+    /// Address by lock number. A reader-writer lock has several numbers.
     pub locks: Vec<Addr>,
-    /// How many lines there are.
+    /// Number of lines.
     pub n_lines: u64,
 }
 
-/// Writes `trace` as STD text. Reads it twice, first to learn which accesses overlap.
+/// Writes `trace` as STD text. Reads it twice, first to find which accesses overlap.
 pub fn export(trace: &Trace, out: &mut impl Write) -> Result<Legend, ExportError> {
-    let mut exporter = Exporter::new(Survey::of(trace)?, out);
+    let mut exporter = Exporter::new(Survey::new(trace)?, out);
     for event in trace.events() {
         exporter.event(event?)?;
     }
@@ -48,17 +48,17 @@ pub fn export(trace: &Trace, out: &mut impl Write) -> Result<Legend, ExportError
     Ok(exporter.legend)
 }
 
-/// What has to be known of the whole trace before its first line.
+/// What must be known of the whole trace before its first line.
 #[derive(Default)]
 struct Survey {
-    // In the order of addresses.
+    // In address order.
     ranges: Vec<Range<u64>>,
-    // By lock: the threads that ever take it for reading.
+    // By lock: the threads that ever acquire it for reading.
     readers: FxHashMap<Addr, BTreeSet<ThreadId>>,
 }
 
 impl Survey {
-    fn of(trace: &Trace) -> Result<Self, ReadError> {
+    fn new(trace: &Trace) -> Result<Self, ReadError> {
         let mut locations = Locations::new();
         let mut readers: FxHashMap<Addr, BTreeSet<ThreadId>> = FxHashMap::default();
         for event in trace.events() {
@@ -79,25 +79,25 @@ impl Survey {
 struct Exporter<'a, W> {
     out: &'a mut W,
     survey: Survey,
-    // From the start of a range to its place in `survey.ranges`.
+    // From the start of a range to its index in `survey.ranges`.
     places: FxHashMap<u64, usize>,
-    // By place: the variable that it is now.
+    // By index: the current variable.
     variables: Vec<Option<u32>>,
     sites: FxHashMap<Pc, u32>,
     locks: FxHashMap<LockName, u32>,
-    // Variables that stand for synchronization objects.
+    // Variables that represent synchronization objects.
     objects: FxHashMap<Addr, u32>,
-    // How often a thread has taken a lock, as long as it has.
+    // How many times a thread has acquired a lock that it holds.
     holds: FxHashMap<(ThreadId, Addr), Hold>,
     legend: Legend,
 }
 
-/// A lock of the text.
+/// A lock in the text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum LockName {
-    /// A lock of the target, or for a reader-writer lock that of its writers.
+    /// A lock of the target; for a reader-writer lock, that of its writers.
     Lock(Addr),
-    /// A reader's share in a reader-writer lock.
+    /// A reader's share of a reader-writer lock.
     Reader(Addr, ThreadId),
     /// The lock around a synchronization object's variable.
     Object(Addr),
@@ -111,7 +111,7 @@ struct Hold {
     shared: bool,
 }
 
-/// Who does something, where.
+/// Thread and code address of an operation.
 #[derive(Clone, Copy)]
 struct Place {
     thread: ThreadId,
@@ -283,7 +283,7 @@ impl<'a, W: Write> Exporter<'a, W> {
         if hold.n > 0 {
             return Ok(());
         }
-        // A reader-writer lock is released without saying for what it was taken.
+        // The release of a reader-writer lock does not say how it was acquired.
         let op = LockOp { shared: hold.shared, ..op };
         self.holds.remove(&(thread, op.lock));
         let at = self.place(thread, pc);
@@ -294,7 +294,7 @@ impl<'a, W: Write> Exporter<'a, W> {
         Ok(())
     }
 
-    /// The locks of the text that a lock operation is about.
+    /// The locks in the text that represent a lock operation.
     fn names(&self, thread: ThreadId, op: LockOp) -> Vec<LockName> {
         if op.shared {
             return vec![LockName::Reader(op.lock, thread)];
@@ -308,7 +308,7 @@ impl<'a, W: Write> Exporter<'a, W> {
         names
     }
 
-    /// An operation on a synchronization object: its variable is accessed under its lock.
+    /// An operation on a synchronization object: accesses its variable under its lock.
     fn object(&mut self, thread: ThreadId, pc: Pc, object: Addr, letters: &str) -> io::Result<()> {
         let at = self.place(thread, pc);
         let lock = self.lock(LockName::Object(object));
@@ -364,7 +364,7 @@ impl<'a, W: Write> Exporter<'a, W> {
         self.variables[within].fill(None);
     }
 
-    /// The places in a block of memory.
+    /// The indices of the ranges in a block of memory.
     fn within(&self, block: Addr, bytes: u64) -> Range<usize> {
         let ranges = &self.survey.ranges;
         let end = block.0.saturating_add(bytes);

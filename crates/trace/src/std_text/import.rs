@@ -20,7 +20,7 @@ pub enum ImportError {
     /// The trace cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// A line that means nothing.
+    /// A malformed line.
     #[error("line {line}: {what}; a line reads like `T0|r(V12)|34`")]
     #[expect(missing_docs, reason = "a field is named for what it holds")]
     Line { line: u64, what: String },
@@ -28,11 +28,11 @@ pub enum ImportError {
 
 /// Writes the trace that an STD text describes.
 ///
-/// A thread that no line forks is the main thread if it is the first, else its name begins
-/// with `other`. Variables become memory of 8 bytes each; locations become code addresses of
-/// a module `imported`, with their numbers as offsets. `req` lines, by which some tools
-/// say that a lock is wanted, are skipped, and so are empty ones. If the text is bad, no
-/// trace is left.
+/// A thread that no line forks is the main thread if it is the first; otherwise its name begins
+/// with `other`. Variables become memory of 8 bytes each; locations become code addresses in a
+/// module `imported`, with their numbers as offsets. `req` lines, by which some tools announce
+/// that a lock is wanted, are skipped, and so are empty ones. If the text is malformed, no trace
+/// is left.
 pub fn import(text: impl BufRead, writer: Writer) -> Result<Summary, ImportError> {
     let mut importer = Importer::new(writer);
     match importer.all(text) {
@@ -47,19 +47,19 @@ pub fn import(text: impl BufRead, writer: Writer) -> Result<Summary, ImportError
     }
 }
 
-/// What stands for program and module, which the text does not name.
+/// Name of the program and module, which the text does not contain.
 const IMPORTED: &str = "imported";
-/// Where variables are put. Any place would do that is neither code nor locks.
+/// Address of the variables. Any address would do that is neither code nor a lock.
 const VARIABLES: u64 = 0x10_0000_0000;
 const VARIABLE_BYTES: u8 = 8;
-/// Where locks are put, as far apart as mutexes are.
+/// Address of the locks, spaced like mutexes.
 const LOCKS: u64 = 0x20_0000_0000;
 const LOCK_BYTES: u64 = 64;
-/// Where code is put.
+/// Address of the code.
 const CODE: u64 = 0x40_0000;
-/// Locations from here on are refused, since they would not fit into a code address.
+/// Larger locations are rejected, since they would not fit in a code address.
 const SITES_MAX: u64 = 1 << 40;
-/// Records that are gathered before they go to the writer.
+/// Number of records that are collected before they go to the writer.
 const BATCH_RECORDS: usize = 4096;
 
 struct Importer {
@@ -67,21 +67,22 @@ struct Importer {
     batch: Vec<Record>,
     threads: Vec<Thread>,
     numbers: FxHashMap<String, ThreadId>,
-    // By thread: how many it has forked, and whether it has been forked or has run.
+    // By thread: the number of threads that it has forked, and whether it has been forked or has
+    // run.
     n_children: Vec<u32>,
     started: Vec<bool>,
     n_others: u32,
     variables: FxHashMap<String, u64>,
     locks: FxHashMap<String, u64>,
-    // By the lock's address: who has it, and how often.
+    // By lock address: the holder, and how many times it has acquired the lock.
     holders: FxHashMap<u64, (ThreadId, u32)>,
     running: Option<ThreadId>,
-    // Lines of the running thread since it got the turn.
+    // Number of lines of the running thread since it got the turn.
     n_steps: u64,
     site_max: u64,
 }
 
-/// A line, taken apart.
+/// A parsed line.
 struct Line<'a> {
     thread: &'a str,
     op: &'a str,
@@ -307,7 +308,7 @@ fn parse(text: &str) -> Result<Line<'_>, String> {
     Ok(Line { thread, op, operand, site })
 }
 
-/// The number of a name, `next` if it is new.
+/// The number of a name; `next` if it is new.
 fn number(numbers: &mut FxHashMap<String, u64>, name: &str, next: u64) -> u64 {
     match numbers.get(name) {
         Some(&number) => number,

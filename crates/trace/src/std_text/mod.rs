@@ -8,8 +8,8 @@
 //! T0|join(T1)|7
 //! T0|begin|8           a block that is meant to be atomic; end closes it
 //! ```
-//! The lines are in the order in which the events happened. The format knows no more than
-//! this, so whatever else a trace holds is said in these words when it is [exported](export()):
+//! The lines are in the order in which the events happened. The format has only these operations,
+//! so everything else in a trace is expressed in terms of them when it is [exported](export()):
 //!
 //! | event | lines |
 //! |---|---|
@@ -24,20 +24,21 @@
 //! | semaphore wait, waking up by these, barrier left, once found done, annotated acquire | likewise, `r` (a semaphore wait also `w`) |
 //! | anything else | nothing |
 //!
-//! A variable is a location in the sense of [`crate::location`], and a new one after its
-//! memory was freed. The pair of lock and variable makes the order of such operations
-//! binding for all that RAPID offers: for happens-before by the lock, for prediction since
-//! a read has to see its write. An atomic operation is never in a race with another atomic
-//! operation then, and still is with a plain access. Threads keep their numbers; variables,
-//! locks and locations are numbered in the order of their first lines.
+//! A variable is a location in the sense of [`crate::location`], and a new one after its memory
+//! was freed. The combination of lock and variable makes the order of such operations binding for
+//! all analyses of RAPID: for happens-before through the lock, for prediction because a read must
+//! see its write. So two atomic operations never race, while an atomic operation and a plain
+//! access may. Threads keep their numbers; variables, locks and locations are numbered in order
+//! of appearance.
 //!
-//! **What is lost.** Values and sizes; memory orders: a relaxed atomic operation orders like
-//! any other, so a race that only seems to be ordered by one is not found; calls and
-//! returns. In free mode the order is that of time stamps, which may put a lock's release
-//! behind its next acquire; such a text is not well-formed.
+//! **What is lost:** values and sizes; memory orders: a relaxed atomic operation orders like any
+//! other, so a race that only seems to be ordered by one is missed; calls and returns. In free
+//! mode the order is that of time stamps, which may place a lock's release after its next
+//! acquire; such a text is not well-formed.
 //!
-//! [`import()`] takes the same text. Exported again it is the same text, up to the numbers of
-//! variables, locks and locations, and those of threads if they do not appear in order.
+//! [`import()`] accepts the same text. Exporting the result yields the same text, up to the
+//! numbers of variables, locks and locations, and those of threads if they do not appear in
+//! order.
 
 mod export;
 mod import;
@@ -298,9 +299,9 @@ mod tests {
         );
     }
 
-    /// A well-formed text, from numbers that say what to try next.
+    /// A well-formed text, generated from numbers that say what to try next.
     fn text(tries: &[(u8, u8, u8, u8)]) -> String {
-        // By thread: the locks it has, innermost last; none once it is joined.
+        // By thread: the locks that it holds, innermost last; none after it was joined.
         let mut threads: Vec<Option<Vec<u8>>> = vec![Some(Vec::new())];
         let mut lines = String::new();
         for &(who, what, operand, site) in tries {
@@ -336,7 +337,7 @@ mod tests {
         lines
     }
 
-    /// The text with each kind of name numbered in the order of appearance.
+    /// The text with all names renumbered in order of appearance.
     fn in_order(text: &str) -> String {
         let mut names: HashMap<char, Vec<String>> = HashMap::new();
         let mut number = |kind: char, name: &str| {

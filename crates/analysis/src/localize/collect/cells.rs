@@ -1,27 +1,27 @@
-//! What is known of memory, place by place.
+//! What has happened to memory so far, location by location.
 
 use rustc_hash::FxHashMap;
 
-use crate::localize::pairs::Last;
+use crate::localize::pairs::LastAccesses;
 use crate::localize::window::{Entry, Window};
 
-/// What is known of a place.
+/// The accesses to a location that still matter.
 pub(super) enum Place {
-    /// By one thread: the first access, the last write, the last read.
+    /// Only one thread so far: its first access, last write, and last read.
     Own {
-        first: Seen,
-        write: Option<Seen>,
-        read: Option<Seen>,
+        first: SeenAccess,
+        write: Option<SeenAccess>,
+        read: Option<SeenAccess>,
     },
-    Shared(Box<(Window<Seen>, Last<Seen>)>),
+    Shared(Box<(Window<SeenAccess>, LastAccesses<SeenAccess>)>),
 }
 
-/// An access. Small, since there are many: what is the same each time is in its kind.
+/// One access. Kept small because there are many: whatever repeats is in its class.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct SeenAccess {
     pub(super) seq: u64,
-    pub(super) kind: u32,
-    /// Number of its loops; 0 for none.
+    pub(super) class: u32,
+    /// Number of its loop nest; 0 if it is in no loop.
     pub(super) nest: u32,
     pub(super) thread: u16,
     /// First and last byte within the granule.
@@ -30,16 +30,16 @@ pub(super) struct Seen {
     pub(super) writes: bool,
 }
 
-const _: () = assert!(size_of::<Option<Seen>>() == 24);
+const _: () = assert!(size_of::<Option<SeenAccess>>() == 24);
 
-impl Seen {
+impl SeenAccess {
     /// A bit for each byte of the granule.
     pub(super) fn bytes(&self) -> u8 {
         (u8::MAX >> (7 - self.to + self.from)) << self.from
     }
 }
 
-impl Entry for Seen {
+impl Entry for SeenAccess {
     fn thread(&self) -> u32 {
         u32::from(self.thread)
     }
@@ -49,7 +49,7 @@ impl Entry for Seen {
     }
 }
 
-/// What is known of memory, by granule: most often nothing, or one place.
+/// Cells by granule; a granule usually has none or one.
 #[derive(Default)]
 pub(super) struct Cells {
     pages: FxHashMap<u64, Box<[u32]>>,
@@ -57,8 +57,7 @@ pub(super) struct Cells {
     free: Vec<u32>,
 }
 
-/// A place: bytes of a granule to which the same has happened; and the number of the next one
-/// in the same granule, plus one.
+/// Bytes of a granule with the same history, and the number of the granule's next cell, plus one.
 pub(super) struct Cell {
     pub(super) next: u32,
     /// A bit for each byte.
@@ -95,8 +94,8 @@ impl Cells {
         number
     }
 
-    /// Every access to a granule that is remembered.
-    pub(super) fn each(&mut self, granule: u64, mut visit: impl FnMut(&mut Seen)) {
+    /// Visits every access to a granule that is still kept.
+    pub(super) fn each(&mut self, granule: u64, mut visit: impl FnMut(&mut SeenAccess)) {
         let mut number = *self.first(granule);
         while number != 0 {
             let cell = &mut self.cells[number as usize - 1];
@@ -105,15 +104,16 @@ impl Cells {
         }
     }
 
-    /// Takes all cells out of a granule.
-    pub(super) fn take(&mut self, granule: u64, mut taken: impl FnMut(Place)) {
+    /// Removes all cells of a granule.
+    pub(super) fn remove(&mut self, granule: u64, mut taken: impl FnMut(Place)) {
         let Some(page) = self.pages.get_mut(&(granule / PAGE)) else { return };
         let mut number = std::mem::take(&mut page[(granule % PAGE) as usize]);
         while number != 0 {
             let index = number - 1;
             let cell = &mut self.cells[index as usize];
             number = cell.next;
-            let none = Seen { seq: 0, kind: 0, nest: 0, thread: 0, from: 0, to: 0, writes: false };
+            let none =
+                SeenAccess { seq: 0, class: 0, nest: 0, thread: 0, from: 0, to: 0, writes: false };
             let nothing = Place::Own { first: none, write: None, read: None };
             taken(std::mem::replace(&mut cell.place, nothing));
             self.free.push(index);
@@ -134,8 +134,8 @@ impl Cells {
 }
 
 impl Place {
-    /// Every access that is remembered.
-    pub(super) fn each(&mut self, mut visit: impl FnMut(&mut Seen)) {
+    /// Visits every access that is still kept.
+    pub(super) fn each(&mut self, mut visit: impl FnMut(&mut SeenAccess)) {
         match self {
             Self::Own { first, write, read } => {
                 visit(first);

@@ -1,51 +1,59 @@
 //! Collects the facts of a run, event by event.
 //!
-//! A place that only one thread has touched so far, as most of memory is, keeps its first access,
-//! its last write and its last read; windows and pairs start when a second thread comes.
+//! A location that only one thread has touched so far, as is most of memory, keeps its first
+//! access, last write and last read. Windows and pairs start when a second thread arrives.
 
 mod cells;
-mod kinds;
+mod classes;
 mod nests;
 mod stacks;
 
-use raddle_trace::event::{AtomicAction, Event, Op};
+use raddle_trace::event::{Event, Op};
 use raddle_trace::id::{Addr, Pc, Site, ThreadId};
 use raddle_trace::run::Run;
 use rustc_hash::FxHashMap;
 
-use self::cells::{Cells, Place, Seen};
-use self::kinds::{Key, Kind, Kinds};
+use self::cells::{Cells, Place, SeenAccess};
+use self::classes::{AccessClass, AccessClasses, Key};
 use self::nests::Nests;
 use self::stacks::{Node, ROOT, Stacks};
-use super::facts::{Act, Facts, Lap, Pair, PairFact, Pattern, PatternFact, Point, writes};
-use super::pairs::Last;
+use super::facts::{
+    Facts, LoopIteration, Pair, PairFact, Pattern, PatternFact, Point, SiteAccess, writes,
+};
+use super::pairs::LastAccesses;
 use super::window::{Policy, Window};
+use crate::accessed::accessed;
 use crate::sharing::GRANULE_BITS;
-use crate::witness::Deed;
+use crate::witness::AccessKind;
 
-/// Loops around an access that are kept.
-pub const LAPS_MAX: usize = 3;
-/// Occurrences of a pair that are kept, each with other threads or loops.
+/// Maximum number of enclosing loops kept per access.
+pub const LOOPS_MAX: usize = 3;
+/// Maximum number of occurrences kept per pair, each with different threads or loops.
 const INSTANCES_MAX: usize = 256;
 
-/// Tells the loops that an access is in.
-pub trait Laps: Send {
-    /// A thread enters a function that will return to this address.
+/// Tracks calls and knows the loops that enclose an access.
+pub trait EnclosingLoops: Send {
+    /// The thread enters a function that will return to this address.
     fn enter(&mut self, thread: ThreadId, pc: Pc);
-    /// It leaves it.
+    /// The thread leaves its current function.
     fn leave(&mut self, thread: ThreadId);
-    /// It begins, or goes on as another fiber.
+    /// The thread starts, or continues as another fiber.
     fn forget(&mut self, thread: ThreadId);
-    /// It performs an access: loops around it, innermost first.
-    fn at(&mut self, thread: ThreadId, pc: Pc, laps: &mut [Lap; LAPS_MAX]) -> usize;
+    /// Fills in the loops around an access, innermost first, and returns how many there are.
+    fn loops_at(
+        &mut self,
+        thread: ThreadId,
+        pc: Pc,
+        loops: &mut [LoopIteration; LOOPS_MAX],
+    ) -> usize;
 }
 
-/// What is collected, and how.
+/// What the collector keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Entries of a window.
+    /// Number of entries in a window.
     pub window: usize,
-    /// How they are kept.
+    /// How a window keeps its entries.
     pub policy: Policy,
 }
 
@@ -55,41 +63,41 @@ impl Default for Settings {
     }
 }
 
-/// See the module.
+/// Collects the facts of one run.
 pub struct Collector {
     settings: Settings,
-    laps: Option<Box<dyn Laps>>,
+    loops: Option<Box<dyn EnclosingLoops>>,
     cells: Cells,
     found: Found,
-    kinds: Kinds,
+    classes: AccessClasses,
     nests: Nests,
-    /// By thread.
+    /// Call stack by thread.
     calls: Vec<Node>,
     stacks: Stacks,
     seq: u64,
     n_shared: u64,
-    /// Shared places that are kept now, and those that found no room.
+    /// Shared locations that are kept now; `n_left_out` counts those that did not fit.
     n_kept: u64,
     n_left_out: u64,
 }
 
-/// Shared places that are kept at a time, of some half a kilobyte each.
+/// Maximum number of shared locations kept at a time, about half a kilobyte each.
 const KEPT_MAX: u64 = 1 << 21;
 
-/// An occurrence: the access, and its granule.
-type At = (Seen, u64);
+/// An occurrence: the access and its granule.
+type At = (SeenAccess, u64);
 
 #[derive(Default)]
 struct Found {
-    /// By the kinds of head and tail.
+    /// By the classes of head and tail.
     pairs: FxHashMap<[u32; 2], Vec<[At; 2]>>,
-    /// By the kinds of the accesses, with nothing in the third place of a pair.
+    /// By the classes of the accesses; the third is empty for a pair.
     patterns: FxHashMap<[Option<u32>; 3], (Vec<At>, usize)>,
 }
 
 impl Found {
-    fn pair(&mut self, granule: u64, head: &Seen, tail: &Seen) {
-        let instances = self.pairs.entry([head.kind, tail.kind]).or_default();
+    fn pair(&mut self, granule: u64, head: &SeenAccess, tail: &SeenAccess) {
+        let instances = self.pairs.entry([head.class, tail.class]).or_default();
         let same = |[other_head, other_tail]: &[At; 2]| {
             other_head.0.nest == head.nest && other_tail.0.nest == tail.nest
         };
@@ -98,10 +106,10 @@ impl Found {
         }
     }
 
-    fn pattern(&mut self, granule: u64, seen: &[&Seen], window: usize) {
+    fn pattern(&mut self, granule: u64, seen: &[&SeenAccess], window: usize) {
         let mut key = [None; 3];
         for (place, one) in key.iter_mut().zip(seen) {
-            *place = Some(one.kind);
+            *place = Some(one.class);
         }
         let (_, least) = self
             .patterns
@@ -110,8 +118,8 @@ impl Found {
         *least = window.min(*least);
     }
 
-    /// Every access that is remembered.
-    fn each(&mut self, mut visit: impl FnMut(&mut Seen)) {
+    /// Visits every access that is still kept.
+    fn each(&mut self, mut visit: impl FnMut(&mut SeenAccess)) {
         let pairs = self.pairs.values_mut().flatten().flatten();
         let patterns = self.patterns.values_mut().flat_map(|(at, _)| at);
         pairs.chain(patterns).for_each(|(seen, _)| visit(seen));
@@ -119,15 +127,15 @@ impl Found {
 }
 
 impl Collector {
-    /// For a run that begins.
+    /// A collector for a run that is about to start.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
-            laps: None,
+            loops: None,
             cells: Cells::default(),
             found: Found::default(),
-            kinds: Kinds::default(),
+            classes: AccessClasses::default(),
             nests: Nests::default(),
             calls: Vec::new(),
             stacks: Stacks::default(),
@@ -138,50 +146,28 @@ impl Collector {
         }
     }
 
-    /// From now on loops are told.
-    pub fn tell_laps(&mut self, laps: Box<dyn Laps>) {
-        self.laps = Some(laps);
+    /// From now on, accesses carry their enclosing loops.
+    pub fn track_loops(&mut self, loops: Box<dyn EnclosingLoops>) {
+        self.loops = Some(loops);
     }
 
-    /// Takes the next event.
+    /// Adds the next event.
     pub fn push(&mut self, event: &Event) {
         let Event { thread, pc, op } = *event;
         match op {
-            Op::Read(access) => self.access(thread, pc, Deed::Read, access.addr, access.bytes),
-            Op::Write(access) => self.access(thread, pc, Deed::Write, access.addr, access.bytes),
-            Op::Atomic(atomic) => {
-                let deed = match atomic.action {
-                    AtomicAction::Load | AtomicAction::Miss => Deed::AtomicRead,
-                    _ => Deed::AtomicWrite,
-                };
-                self.access(thread, pc, deed, atomic.addr, u64::from(atomic.bytes));
-            }
-            Op::Free { block, bytes } => self.access(thread, pc, Deed::Free, block, bytes),
-            // Synchronization objects are memory too: of one byte, for they are never looked into.
-            Op::Acquire(lock) => self.access(thread, pc, Deed::Acquire, lock.lock, 1),
-            Op::Release(lock) => self.access(thread, pc, Deed::Release, lock.lock, 1),
-            Op::Init { object, .. } => self.access(thread, pc, Deed::Init, object, 1),
-            Op::Destroy { object, .. } => self.access(thread, pc, Deed::Destroy, object, 1),
-            Op::CondWait { cond, .. } => self.access(thread, pc, Deed::Wait, cond, 1),
-            Op::SemWait { semaphore, .. } => self.access(thread, pc, Deed::Lower, semaphore, 1),
-            Op::SemAsk(semaphore) => self.access(thread, pc, Deed::Ask, semaphore, 1),
-            Op::CondSignal { cond, .. } | Op::CondBroadcast { cond, .. } => {
-                self.access(thread, pc, Deed::Signal, cond, 1);
-            }
-            Op::SemPost(semaphore) => self.access(thread, pc, Deed::Signal, semaphore, 1),
             Op::Alloc { block, room, .. } => self.forget(block, room),
             Op::Enter { return_to } => {
                 let from = *self.calls(thread);
                 *self.calls(thread) = self.stacks.below(from, return_to);
-                if let Some(laps) = &mut self.laps {
-                    laps.enter(thread, pc);
+                if let Some(loops) = &mut self.loops {
+                    loops.enter(thread, pc);
                 }
             }
             Op::Leave => {
                 let from = *self.calls(thread);
                 *self.calls(thread) = self.stacks.above(from);
-                if let Some(laps) = &mut self.laps {
-                    laps.leave(thread);
+                if let Some(loops) = &mut self.loops {
+                    loops.leave(thread);
                 }
             }
             Op::Begin { stack_low, stack_high, .. } => {
@@ -189,31 +175,37 @@ impl Collector {
                 self.start_over(thread);
             }
             Op::Fiber(_) => self.start_over(thread),
-            _ => {}
+            // Who arrives at a barrier first makes no difference.
+            Op::BarrierEnter(_) => {}
+            _ => {
+                if let Some((kind, addr, bytes)) = accessed(&op) {
+                    self.access(thread, pc, kind, addr, bytes);
+                }
+            }
         }
         self.seq += 1;
     }
 
-    /// When the run ended a thread waited for a lock, which another one had taken: that is a pair
-    /// and a pattern of its own, which only such runs have.
+    /// Adds a thread that was blocked on a lock when the run ended, and the thread that holds it:
+    /// a pair and a pattern that only such runs have.
     pub fn block(&mut self, thread: ThreadId, pc: Pc, lock: Addr, holder: ThreadId) {
-        let deed = Deed::Block;
+        let kind = AccessKind::Block;
         let stack = *self.calls(thread);
-        let kind = self.kinds.number(Kind { thread, pc, deed, stack });
+        let class = self.classes.number(AccessClass { thread, pc, kind, stack });
         let nest = self.nest(thread, pc);
         let granule = lock.0 >> GRANULE_BITS;
         let from = (lock.0 - (granule << GRANULE_BITS)) as u8;
         let (seq, to, writes) = (self.seq, from, true);
-        let blocked = Seen { seq, kind, nest, thread: thread.0 as u16, from, to, writes };
+        let blocked = SeenAccess { seq, class, nest, thread: thread.0 as u16, from, to, writes };
         self.seq += 1;
-        let kinds = &self.kinds.all;
-        let is_taken = |one: &Seen| {
-            let kind = kinds[one.kind as usize];
-            kind.thread == holder && kind.deed == Deed::Acquire && one.from == from
+        let classes = &self.classes.all;
+        let is_taken = |one: &SeenAccess| {
+            let class = classes[one.class as usize];
+            class.thread == holder && class.kind == AccessKind::Acquire && one.from == from
         };
         let mut taken = None;
         self.cells.each(granule, |seen| {
-            if is_taken(seen) && taken.is_none_or(|taken: Seen| taken.seq < seen.seq) {
+            if is_taken(seen) && taken.is_none_or(|taken: SeenAccess| taken.seq < seen.seq) {
                 taken = Some(*seen);
             }
         });
@@ -223,26 +215,26 @@ impl Collector {
         }
     }
 
-    /// The run is over, however it ended.
+    /// The facts of the run, which is over.
     #[must_use]
     pub fn finish(mut self, run: &Run) -> Facts {
         self.forget(Addr(0), u64::MAX);
-        let Self { found, kinds, nests, stacks, .. } = self;
+        let Self { found, classes, nests, stacks, .. } = self;
         let mut sites: FxHashMap<Pc, Site> = FxHashMap::default();
         let mut site = |pc: Pc| *sites.entry(pc).or_insert_with(|| run.site(pc));
-        let mut act = |(pc, deed): Key| Act { site: site(pc), deed };
-        let kind = |number: u32| kinds.all[number as usize];
+        let mut access = |(pc, kind): Key| SiteAccess { site: site(pc), kind };
+        let class = |number: u32| classes.all[number as usize];
         let point = |&(seen, granule): &At| Point {
-            thread: kind(seen.kind).thread,
+            thread: class(seen.class).thread,
             seq: seen.seq,
             addr: Addr((granule << GRANULE_BITS) + u64::from(seen.from)),
             bytes: u32::from(seen.to - seen.from) + 1,
-            laps: nests.get(seen.nest).to_vec(),
+            loops: nests.get(seen.nest).to_vec(),
         };
-        // Kinds of different threads and stacks are one pair.
+        // Classes that differ only in thread or stack belong to one pair.
         let mut pairs: FxHashMap<[Key; 2], Vec<[At; 2]>> = FxHashMap::default();
-        for (kinds, instances) in found.pairs {
-            pairs.entry(kinds.map(|number| kind(number).key())).or_default().extend(instances);
+        for (classes, instances) in found.pairs {
+            pairs.entry(classes.map(|number| class(number).key())).or_default().extend(instances);
         }
         let mut pairs: Vec<_> = pairs
             .into_iter()
@@ -250,20 +242,20 @@ impl Collector {
                 instances.sort_by_key(|[_, tail]| tail.0.seq);
                 instances.truncate(INSTANCES_MAX);
                 PairFact {
-                    pair: Pair { head: act(head), tail: act(tail) },
+                    pair: Pair { head: access(head), tail: access(tail) },
                     instances: instances.iter().map(|at| [point(&at[0]), point(&at[1])]).collect(),
                 }
             })
             .collect();
         pairs.sort_unstable_by_key(|fact| fact.pair);
-        // Two code addresses may be one site if a module was loaded twice.
+        // Two code addresses can be one site if a module was loaded twice.
         pairs.dedup_by_key(|fact| fact.pair);
-        let mut acts: Vec<_> = kinds.all.iter().map(|kind| act(kind.key())).collect();
-        acts.sort_unstable();
-        acts.dedup();
+        let mut accesses: Vec<_> = classes.all.iter().map(|class| access(class.key())).collect();
+        accesses.sort_unstable();
+        accesses.dedup();
         let mut patterns: FxHashMap<Vec<Key>, (Vec<At>, usize)> = FxHashMap::default();
-        for (kinds, (at, window)) in found.patterns {
-            let key = kinds.into_iter().flatten().map(|number| kind(number).key()).collect();
+        for (classes, (at, window)) in found.patterns {
+            let key = classes.into_iter().flatten().map(|number| class(number).key()).collect();
             let (first, least) = patterns.entry(key).or_insert_with(|| (at.clone(), window));
             let seq = |at: &[At]| at.last().map(|(seen, _)| seen.seq);
             if seq(&at) < seq(first) {
@@ -274,12 +266,12 @@ impl Collector {
         let mut patterns: Vec<_> = patterns
             .into_iter()
             .map(|(key, (at, window))| PatternFact {
-                pattern: Pattern { acts: key.into_iter().map(&mut act).collect() },
+                pattern: Pattern { accesses: key.into_iter().map(&mut access).collect() },
                 points: at.iter().map(point).collect(),
                 stacks: at
                     .iter()
                     .map(|(seen, _)| {
-                        stacks.calls(kind(seen.kind).stack).map(|pc| run.site(pc)).collect()
+                        stacks.calls(class(seen.class).stack).map(|pc| run.site(pc)).collect()
                     })
                     .collect(),
                 window: u8::try_from(window).unwrap_or(u8::MAX),
@@ -290,7 +282,7 @@ impl Collector {
         Facts {
             pairs,
             patterns,
-            acts,
+            accesses,
             n_events: self.seq,
             n_threads: run.threads.len() as u32,
             n_shared: self.n_shared,
@@ -299,41 +291,41 @@ impl Collector {
         }
     }
 
-    fn access(&mut self, thread: ThreadId, pc: Pc, deed: Deed, addr: Addr, bytes: u64) {
+    fn access(&mut self, thread: ThreadId, pc: Pc, kind: AccessKind, addr: Addr, bytes: u64) {
         let stack = *self.calls(thread);
-        let kind = self.kinds.number(Kind { thread, pc, deed, stack });
+        let class = self.classes.number(AccessClass { thread, pc, kind, stack });
         let nest = self.nest(thread, pc);
         let last = addr.0.saturating_add(bytes.max(1) - 1);
         for granule in addr.0 >> GRANULE_BITS..=last >> GRANULE_BITS {
             let start = granule << GRANULE_BITS;
             let end = start + (1 << GRANULE_BITS) - 1;
-            let new = Seen {
+            let new = SeenAccess {
                 seq: self.seq,
-                kind,
+                class,
                 nest,
                 thread: thread.0 as u16,
                 from: (addr.0.max(start) - start) as u8,
                 to: (last.min(end) - start) as u8,
-                writes: writes(deed),
+                writes: writes(kind),
             };
-            self.at(granule, new);
-            if deed == Deed::Free {
+            self.touch(granule, new);
+            if kind == AccessKind::Free {
                 self.end(granule, new);
             }
         }
     }
 
-    /// The thread has called nothing yet.
+    /// Resets the thread's call stack.
     fn start_over(&mut self, thread: ThreadId) {
         *self.calls(thread) = ROOT;
-        if let Some(laps) = &mut self.laps {
-            laps.forget(thread);
+        if let Some(loops) = &mut self.loops {
+            loops.forget(thread);
         }
     }
 
-    /// The number of the loops around an access.
+    /// The number of the loop nest around an access.
     fn nest(&mut self, thread: ThreadId, pc: Pc) -> u32 {
-        let Some(teller) = &mut self.laps else { return 0 };
+        let Some(tracker) = &mut self.loops else { return 0 };
         if self.nests.is_full() {
             let Self { nests, cells, found, .. } = self;
             nests.keep(|renumber| {
@@ -342,10 +334,10 @@ impl Collector {
                 found.each(|seen| renumber(&mut seen.nest));
             });
         }
-        self.nests.number(thread, |laps| teller.at(thread, pc, laps))
+        self.nests.number(thread, |loops| tracker.loops_at(thread, pc, loops))
     }
 
-    fn at(&mut self, granule: u64, new: Seen) {
+    fn touch(&mut self, granule: u64, new: SeenAccess) {
         let Settings { window: size, policy } = self.settings;
         let mut number = *self.cells.first(granule);
         let mut unknown = new.bytes();
@@ -364,15 +356,20 @@ impl Collector {
                     self.n_left_out += 1;
                     cell.place = Place::Own { first: new, write: None, read: None };
                 } else {
-                    let shared =
-                        Self::note(&mut cell.place, new, size, policy, |head, tail, n| match n {
+                    let shared = Self::push_to(
+                        &mut cell.place,
+                        new,
+                        size,
+                        policy,
+                        |head, tail, n| match n {
                             None => self.found.pair(granule, head[0], tail),
                             Some(n) => self.found.pattern(granule, head, n),
-                        });
+                        },
+                    );
                     self.n_shared += u64::from(shared);
                     self.n_kept += u64::from(shared);
                 }
-                // To the other bytes nothing has happened.
+                // The other bytes were not accessed.
                 if let Some(place) = rest {
                     self.n_kept += u64::from(matches!(place, Place::Shared(_)));
                     self.cells.add(granule, elsewhere, place);
@@ -386,13 +383,13 @@ impl Collector {
         }
     }
 
-    /// A place takes an access. Whether it became shared by that.
-    fn note(
+    /// Adds an access to a location. Returns whether that made the location shared.
+    fn push_to(
         place: &mut Place,
-        new: Seen,
+        new: SeenAccess,
         size: usize,
         policy: Policy,
-        mut found: impl FnMut(&[&Seen], &Seen, Option<usize>),
+        mut found: impl FnMut(&[&SeenAccess], &SeenAccess, Option<usize>),
     ) -> bool {
         let mut became = false;
         match place {
@@ -402,11 +399,11 @@ impl Collector {
                 return false;
             }
             Place::Own { first, write, read } => {
-                let mut before: Vec<Seen> =
+                let mut before: Vec<SeenAccess> =
                     [Some(*first), *write, *read].into_iter().flatten().collect();
                 before.sort_by_key(|one| one.seq);
                 before.dedup_by_key(|one| one.seq);
-                let (mut window, mut last) = (Window::default(), Last::default());
+                let (mut window, mut last) = (Window::default(), LastAccesses::default());
                 for old in before {
                     window.push(old, size, policy, |_, _| {});
                     last.push(old, |_, _| {});
@@ -424,14 +421,14 @@ impl Collector {
         became
     }
 
-    /// Memory that was freed: its history is over, but for its end.
-    fn end(&mut self, granule: u64, free: Seen) {
+    /// Closes memory that was freed, except for the free itself.
+    fn end(&mut self, granule: u64, free: SeenAccess) {
         self.drain(granule);
         let place = Place::Own { first: free, write: None, read: None };
         self.cells.add(granule, free.bytes(), place);
     }
 
-    /// Memory that comes to be: what was there before is over.
+    /// Closes whatever was in memory that has just been allocated.
     fn forget(&mut self, block: Addr, bytes: u64) {
         let last = block.0.saturating_add(bytes.max(1) - 1) >> GRANULE_BITS;
         for granule in self.cells.granules(block.0 >> GRANULE_BITS, last) {
@@ -440,7 +437,7 @@ impl Collector {
     }
 
     fn drain(&mut self, granule: u64) {
-        self.cells.take(granule, |place| {
+        self.cells.remove(granule, |place| {
             if let Place::Shared(mut shared) = place {
                 self.n_kept -= 1;
                 shared.0.drain(|seen, n| self.found.pattern(granule, seen, n));

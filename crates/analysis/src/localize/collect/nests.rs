@@ -1,25 +1,25 @@
-//! The loops around accesses, by number.
+//! Loop nests, by number.
 //!
-//! Each turn of a loop is another nest, so there are as many as there are accesses. Those that no
-//! remembered access is in are dropped whenever they have become the most.
+//! Every loop iteration is another nest, so there are as many as there are accesses. Nests that
+//! no kept access refers to are dropped whenever they are in the majority.
 
 use raddle_trace::id::ThreadId;
 
-use super::LAPS_MAX;
-use crate::localize::facts::Lap;
+use super::LOOPS_MAX;
+use crate::localize::facts::LoopIteration;
 
-type Nest = ([Lap; LAPS_MAX], u8);
+type Nest = ([LoopIteration; LOOPS_MAX], u8);
 
-/// What there is room for before some are dropped.
+/// Number of nests before the first cleanup.
 const ROOM_LEAST: usize = 1 << 18;
 /// No loops.
-const NONE: Nest = ([Lap { entry: 0, activation: 0, iteration: None }; LAPS_MAX], 0);
+const NONE: Nest = ([LoopIteration { entry: 0, activation: 0, iteration: None }; LOOPS_MAX], 0);
 
-/// See the module.
+/// The loop nests of the accesses seen so far.
 pub(super) struct Nests {
-    /// The first one is that of accesses outside of all loops.
+    /// The first entry is for accesses outside all loops.
     all: Vec<Nest>,
-    /// Those of the last access, by thread.
+    /// The nest of each thread's last access.
     last: Vec<u32>,
     room: usize,
 }
@@ -31,11 +31,11 @@ impl Default for Nests {
 }
 
 impl Nests {
-    /// The number of the loops that a function tells, innermost first.
+    /// The number of the nest that `tell` fills in, innermost loop first.
     pub(super) fn number(
         &mut self,
         thread: ThreadId,
-        tell: impl FnOnce(&mut [Lap; LAPS_MAX]) -> usize,
+        tell: impl FnOnce(&mut [LoopIteration; LOOPS_MAX]) -> usize,
     ) -> u32 {
         let mut nest = NONE;
         nest.1 = tell(&mut nest.0) as u8;
@@ -54,10 +54,10 @@ impl Nests {
         *last
     }
 
-    /// Innermost first.
-    pub(super) fn get(&self, number: u32) -> &[Lap] {
-        let (laps, n_laps) = &self.all[number as usize];
-        &laps[..usize::from(*n_laps)]
+    /// The loops of a nest, innermost first.
+    pub(super) fn get(&self, number: u32) -> &[LoopIteration] {
+        let (loops, n_loops) = &self.all[number as usize];
+        &loops[..usize::from(*n_loops)]
     }
 
     /// Whether it is time for [`Nests::keep`].
@@ -65,7 +65,7 @@ impl Nests {
         self.all.len() >= self.room
     }
 
-    /// Drops all that are not visited, and renumbers those that are.
+    /// Drops the nests that are not visited and renumbers the others.
     pub(super) fn keep(&mut self, visit_all: impl FnOnce(&mut dyn FnMut(&mut u32))) {
         let all = std::mem::replace(&mut self.all, vec![NONE]);
         let mut renumbered = vec![0; all.len()];
@@ -87,8 +87,8 @@ mod tests {
     use super::*;
 
     fn number(nests: &mut Nests, thread: u32, iteration: u32) -> u32 {
-        nests.number(ThreadId(thread), |laps| {
-            laps[0] = Lap { entry: 1, activation: 0, iteration: Some(iteration) };
+        nests.number(ThreadId(thread), |loops| {
+            loops[0] = LoopIteration { entry: 1, activation: 0, iteration: Some(iteration) };
             1
         })
     }

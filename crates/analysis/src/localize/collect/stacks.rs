@@ -1,17 +1,17 @@
-//! The stacks of calls that were seen.
+//! The call stacks seen so far.
 
 use raddle_trace::id::Pc;
 use rustc_hash::FxHashMap;
 
-/// Calls around an access that are told.
+/// Maximum number of calls reported per access.
 const STACK_MAX: usize = 16;
 
-/// A stack of calls, as a node in a tree of them.
+/// A call stack, as a node of the tree of all stacks.
 pub(super) type Node = u32;
-/// That of a thread that has called nothing yet.
+/// The empty call stack.
 pub(super) const ROOT: Node = 0;
 
-/// The stacks that were seen: each is a call within another.
+/// The stacks seen so far, as a tree: each node is a call made from its parent.
 pub(super) struct Stacks {
     nodes: Vec<(Node, Pc)>,
     below: FxHashMap<(Node, Pc), Node>,

@@ -1,17 +1,17 @@
-//! Signals that the program sends, to itself most of all.
+//! Signals that the program sends, mostly to itself.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use libc::{c_int, pid_t, pthread_t, sigval};
+use libc::{c_int, pid_t, pthread_t, siginfo_t, sigval};
 
 use super::super::result;
-use super::wish::{WISHES, blocked};
-use super::{bit, death, note_place};
-use crate::abi::stub::export;
+use super::disposition::blocked;
+use crate::export::export;
 use crate::hook;
 use crate::real::real;
 use crate::sched::SCHED;
 use crate::sched::thread::{NEVER, Wait};
+use crate::signals::{self, DISPOSITIONS, N, bit};
 use crate::{sys, tls};
 
 export! {
@@ -21,16 +21,28 @@ export! {
     sigqueue => queue;
 }
 
-/// Sends a signal to the running thread; its handler has run when this returns, unless the
-/// thread has blocked it.
+/// Sends a signal to the running thread; its handler has run when this returns, unless the thread
+/// blocks the signal.
 fn to_myself(signal: c_int) -> i64 {
+    handled_now(|| sys::tgkill(sys::gettid(), signal))
+}
+
+/// While it sends, an arriving signal is handled immediately.
+fn handled_now(send: impl FnOnce() -> i64) -> i64 {
     tls::set(tls::SIGNALS_NOW, 1);
-    let status = sys::tgkill(sys::gettid(), signal);
+    let status = send();
     tls::set(tls::SIGNALS_NOW, 0);
     status
 }
 
-/// One more signal was sent: whoever looks for one looks again.
+/// Whether the program has a handler for the signal.
+fn is_handled(signal: c_int) -> bool {
+    let dispositions = DISPOSITIONS.lock();
+    let disposition = usize::try_from(signal).ok().and_then(|signal| dispositions.get(signal));
+    disposition.is_some_and(|disposition| disposition.handler > libc::SIG_IGN)
+}
+
+/// One more signal was sent: threads that wait for one look again.
 fn one_more(me: u32) {
     let mut sched = SCHED.lock();
     sched.n_signals += 1;
@@ -41,9 +53,6 @@ extern "C" fn raise_inner(signal: c_int) -> c_int {
     let pc = hook::caller();
     let Some(me) = hook::me() else { return result(sys::tgkill(sys::gettid(), signal)) as c_int };
     hook::sync(me, pc, Wait::Nothing, NEVER);
-    if death::kills(signal) {
-        note_place(pc);
-    }
     one_more(me);
     result(to_myself(signal)) as c_int
 }
@@ -60,16 +69,14 @@ extern "C" fn kill_thread(thread: pthread_t, signal: c_int) -> c_int {
     }
     let other = SCHED.lock().by_pthread(thread);
     let status = real_kill();
-    let handled = signal > 0
-        && WISHES.lock().get(signal as usize).is_some_and(|wish| wish.handler > libc::SIG_IGN);
-    if let (0, true, Some(other)) = (status, handled, other) {
+    if let (0, true, Some(other)) = (status, is_handled(signal), other) {
         await_notice(other, signal);
     }
     status
 }
 
-/// Waits until the other thread, which sleeps, has noted the signal: then the order of
-/// events does not depend on how fast the kernel is.
+/// Waits until the other thread, which sleeps, has registered the signal, so that the order of
+/// events does not depend on the kernel's speed.
 fn await_notice(other: u32, signal: c_int) {
     if SCHED.lock().threads[other as usize].mask & bit(signal) != 0 {
         return;
@@ -93,25 +100,65 @@ fn await_notice(other: u32, signal: c_int) {
     }
 }
 
+/// What a handler is told about a signal of this process.
+fn info_of(signal: c_int, code: c_int, value: u64) -> siginfo_t {
+    let mut info = signals::info_of(signal, code);
+    let (process, user) = (sys::getpid(), sys::syscall!(libc::SYS_getuid) as u32);
+    // The kernel keeps sender, user and value after the three numbers that all have.
+    let words = (&raw mut info).cast::<u32>();
+    // SAFETY: bytes 16 to 32 of 128.
+    unsafe {
+        *words.add(4) = process;
+        *words.add(5) = user;
+        *words.add(6).cast::<u64>() = value;
+    }
+    info
+}
+
+/// Sends a signal to this process. Any thread may get it that does not block it: we choose this
+/// one, or else the first. Without one it remains pending for threads that wait for it.
+fn to_ourselves(me: u32, info: &siginfo_t, send_to_process: impl Fn() -> i64) -> i64 {
+    let signal = info.si_signo;
+    if !(1..N as c_int).contains(&signal) {
+        return send_to_process();
+    }
+    if blocked() & bit(signal) == 0 {
+        let (process, thread) = (sys::getpid(), sys::gettid());
+        let info = core::ptr::from_ref(info);
+        return handled_now(|| {
+            sys::syscall!(libc::SYS_rt_tgsigqueueinfo, process, thread, signal, info)
+        });
+    }
+    let handled = is_handled(signal);
+    let mut sched = SCHED.lock();
+    let receiver = sched.receiver(signal).filter(|&id| id != me && handled);
+    if receiver.is_none() {
+        drop(sched);
+        return send_to_process();
+    }
+    sched.interrupt(receiver, info);
+    0
+}
+
 extern "C" fn kill_process(process: pid_t, signal: c_int) -> c_int {
     let pc = hook::caller();
     let send = || sys::syscall!(libc::SYS_kill, process, signal);
     let Some(me) = hook::me() else { return result(send()) as c_int };
     hook::sync(me, pc, Wait::Nothing, NEVER);
     one_more(me);
-    // Any thread may get it; the same one each time is this one, unless it does not want it.
-    let own = process as u32 == sys::getpid() && signal > 0 && blocked() & bit(signal) == 0;
-    result(if own { to_myself(signal) } else { send() }) as c_int
+    let own = process as u32 == sys::getpid();
+    let info = info_of(signal, libc::SI_USER, 0);
+    result(if own { to_ourselves(me, &info, send) } else { send() }) as c_int
 }
 
 extern "C" fn queue(process: pid_t, signal: c_int, value: sigval) -> c_int {
     let pc = hook::caller();
-    if let Some(me) = hook::me() {
-        hook::sync(me, pc, Wait::Nothing, NEVER);
-        one_more(me);
-    }
-    tls::set(tls::SIGNALS_NOW, 1);
-    let status = real!(sigqueue(process => pid_t, signal => c_int, value => sigval) -> c_int);
-    tls::set(tls::SIGNALS_NOW, 0);
-    status
+    let info = info_of(signal, libc::SI_QUEUE, value.sival_ptr as u64);
+    let send =
+        || sys::syscall!(libc::SYS_rt_sigqueueinfo, process, signal, core::ptr::from_ref(&info));
+    let Some(me) = hook::me() else { return result(send()) as c_int };
+    hook::sync(me, pc, Wait::Nothing, NEVER);
+    one_more(me);
+    let own = process as u32 == sys::getpid();
+    result(if own { to_ourselves(me, &info, send) } else { send() }) as c_int
 }

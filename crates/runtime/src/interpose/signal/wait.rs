@@ -1,16 +1,16 @@
 //! Waiting for signals.
 //!
-//! Who takes a signal without a handler looks for it whenever the program has sent one, and
-//! now and then if nobody else can run, since one may come from outside.
+//! A thread that waits for a signal without a handler checks whenever the program has sent one,
+//! and periodically if nobody else can run, since one may come from outside.
 
 use libc::{c_int, siginfo_t, sigset_t, timespec};
 use raddle_trace::record::Wake;
 
 use super::super::{clock, fail, result};
-use super::wish::mask_changed;
-use crate::abi::stub::export_cancellable;
-use crate::sched::SCHED;
+use super::disposition::mask_changed;
+use crate::export::export_cancellable;
 use crate::sched::thread::{NEVER, Wait};
+use crate::sched::{self, SCHED};
 use crate::{hook, sys};
 
 export_cancellable! {
@@ -42,23 +42,26 @@ extern "C" fn suspend(mask: *const sigset_t) -> c_int {
     fail(libc::EINTR)
 }
 
-/// A signal that was blocked until now may have been noted already.
+/// A signal that was blocked until now may already be deferred.
 fn mark_interrupted(me: u32) {
     if crate::tls::get(crate::tls::SIGNALS) != 0 {
         SCHED.lock().threads[me as usize].interrupted = true;
     }
 }
 
-/// Takes a signal of the set: its number, or a negative error.
-fn take(set: *const sigset_t, info: *mut siginfo_t, time: *const timespec, pc: u64) -> i64 {
-    let look = |time: *const timespec| sys::syscall!(libc::SYS_rt_sigtimedwait, set, info, time, 8);
-    let Some(me) = hook::me() else { return look(time) };
+/// Waits for a signal of the set: returns its number, or a negative error.
+fn wait_for(set: *const sigset_t, info: *mut siginfo_t, time: *const timespec, pc: u64) -> i64 {
+    let poll = |time: *const timespec| sys::syscall!(libc::SYS_rt_sigtimedwait, set, info, time, 8);
+    let Some(me) = hook::me() else { return poll(time) };
     let deadline = if time.is_null() { NEVER } else { clock::after(clock::nanoseconds(time)) };
     let at_once = timespec { tv_sec: 0, tv_nsec: 0 };
     hook::sync(me, pc, Wait::Nothing, NEVER);
+    if sched::cancel_point(me) {
+        return i64::from(-libc::EINTR);
+    }
     loop {
         let n_seen = SCHED.lock().n_signals;
-        let number = look(&raw const at_once);
+        let number = poll(&raw const at_once);
         if number > 0 {
             return number;
         }
@@ -73,7 +76,7 @@ fn take(set: *const sigset_t, info: *mut siginfo_t, time: *const timespec, pc: u
 extern "C" fn wait(set: *const sigset_t, signal: *mut c_int) -> c_int {
     let pc = hook::caller();
     loop {
-        let number = take(set, core::ptr::null_mut(), core::ptr::null(), pc);
+        let number = wait_for(set, core::ptr::null_mut(), core::ptr::null(), pc);
         if number > 0 {
             // SAFETY: where the program wants it.
             unsafe { *signal = number as c_int };
@@ -86,7 +89,7 @@ extern "C" fn wait(set: *const sigset_t, signal: *mut c_int) -> c_int {
 }
 
 extern "C" fn wait_info(set: *const sigset_t, info: *mut siginfo_t) -> c_int {
-    result(take(set, info, core::ptr::null(), hook::caller())) as c_int
+    result(wait_for(set, info, core::ptr::null(), hook::caller())) as c_int
 }
 
 extern "C" fn timed_wait(
@@ -94,5 +97,5 @@ extern "C" fn timed_wait(
     info: *mut siginfo_t,
     time: *const timespec,
 ) -> c_int {
-    result(take(set, info, time, hook::caller())) as c_int
+    result(wait_for(set, info, time, hook::caller())) as c_int
 }

@@ -1,8 +1,8 @@
-//! Who goes next.
+//! Scheduling policies: which thread runs next.
 //!
-//! A policy sees ids and what each thread is about to do, so it runs in a test as it runs
-//! in a target. It is asked only where it wants to be: it says for how many steps the
-//! chosen thread may go on ([`Policy::quantum`]), and these cost next to nothing each.
+//! A policy sees ids and what each thread is about to do, so it runs in a test as it does in a
+//! target. It is consulted only where it wants to be: it says for how many steps the chosen
+//! thread may run ([`Policy::quantum`]), and those cost next to nothing each.
 
 mod pct;
 mod pos;
@@ -14,54 +14,54 @@ use alloc::boxed::Box;
 pub(crate) use pct::Pct;
 pub(crate) use pos::Pos;
 use raddle_trace::record::Switch;
-pub(crate) use random::Any;
-pub(crate) use rr::Rr;
+pub(crate) use random::RandomPolicy;
+pub(crate) use rr::RoundRobin;
 
-/// A thread that can run.
+/// A runnable thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
-    /// Who.
+    /// Its number.
     pub(crate) thread: u32,
-    /// The address that it will touch next, 0 if unknown.
+    /// The address that it will access next; 0 if unknown.
     pub(crate) addr: u64,
     /// Whether it will write there.
     pub(crate) write: bool,
 }
 
-/// A moment of choice.
+/// A scheduling decision.
 #[derive(Debug)]
-pub(crate) struct Moment<'a> {
-    /// Who can run: sorted by thread, never empty.
+pub(crate) struct Situation<'a> {
+    /// The runnable threads, sorted, never empty.
     pub(crate) runnable: &'a [Candidate],
-    /// Who had the turn; it may not be among the runnable.
+    /// The thread that held the turn; it may not be runnable.
     pub(crate) last: Option<u32>,
-    /// Why it is asked.
+    /// Why a decision is needed.
     pub(crate) reason: Switch,
     /// Steps performed by all threads.
     pub(crate) steps: u64,
 }
 
-/// See the module.
+/// Chooses threads.
 pub(crate) trait Policy: Send {
-    /// Which of the runnable threads goes next.
-    fn choose(&mut self, moment: &Moment<'_>) -> u32;
+    /// The thread to run next, one of the runnable ones.
+    fn choose(&mut self, situation: &Situation<'_>) -> u32;
 
-    /// For how many steps, at least 1, before it is asked again.
+    /// Number of steps, at least 1, until the next decision.
     fn quantum(&mut self, steps: u64) -> u64;
 
-    /// Whether it wants to choose at this synchronization operation too.
+    /// Whether to decide at this synchronization operation too.
     fn at_sync(&mut self) -> bool;
 
-    /// Whether it wants to choose as soon as an operation made another thread runnable.
+    /// Whether to decide as soon as an operation makes another thread runnable.
     fn eager(&self) -> bool {
         false
     }
 }
 
-/// The longest quantum: then the scheduler looks whether the thread spins.
+/// The longest quantum: after it the scheduler checks whether the thread spins.
 pub(crate) const QUANTUM_MAX: u64 = 50_000;
 
-/// The policy of this name.
+/// The policy with this code.
 pub(crate) fn policy(
     code: raddle_trace::control::Policy,
     seed: u64,
@@ -72,9 +72,9 @@ pub(crate) fn policy(
     match code {
         Code::Pct => Box::new(Pct::new(seed, depth, steps_expected)),
         Code::Pos => Box::new(Pos::new(seed)),
-        Code::Rr => Box::new(Rr),
-        // A schedule is followed by the scheduler itself; behind its end it asks a policy.
-        Code::Random | Code::Follow => Box::new(Any::new(seed)),
+        Code::Rr => Box::new(RoundRobin),
+        // The scheduler itself follows a schedule; after its end it uses a policy.
+        Code::Random | Code::Follow => Box::new(RandomPolicy::new(seed)),
     }
 }
 

@@ -1,35 +1,35 @@
 //! Probabilistic concurrency testing, after Burckhardt, Kothari, Musuvathi and Nagarakatte
 //! (ASPLOS 2010).
 //!
-//! Every thread has a random priority and the highest that can run does. At `depth - 1`
-//! random steps the running thread's priority drops below all. A bug that needs d ordering
-//! constraints is found with probability at least 1/(n·k^(d-1)), for n threads and k steps.
-//! We differ in one point: a thread that yields or spins drops below all as well, since
-//! otherwise it would keep the threads that it waits for from running.
+//! Every thread has a random priority, and the runnable thread with the highest runs. At `depth -
+//! 1` random steps the running thread's priority drops below all others. A bug that needs d
+//! ordering constraints is found with probability at least 1/(n·k^(d-1)), for n threads and k
+//! steps. We differ in one point: a thread that yields or spins also drops below all others,
+//! since otherwise it would keep the threads that it waits for from running.
 
 use alloc::vec::Vec;
 
 use raddle_trace::record::Switch;
 
-use super::{Moment, Policy, QUANTUM_MAX};
+use super::{Policy, QUANTUM_MAX, Situation};
 use crate::random::Random;
 
-/// See the module.
+/// The PCT policy.
 pub(crate) struct Pct {
     random: Random,
-    /// By thread; higher goes first. 0: not given yet.
+    /// By thread; higher goes first. 0 means not assigned yet.
     priorities: Vec<u64>,
     /// Steps at which the priority drops, the next one last.
     changes: Vec<u64>,
-    /// What the next drop drops to; above it all of the initial priorities.
+    /// The priority after the next drop; all initial priorities are higher.
     lowest: u64,
     steps: u64,
 }
 
 /// Initial priorities are above, those after a drop below.
 const MIDDLE: u64 = 1 << 32;
-/// How long a run is taken to be when nobody measured one: by the seed, one of sixteen
-/// magnitudes from eight steps on. Most are wrong, and some are right.
+/// Assumed length of a run if none was measured: by the seed, one of sixteen magnitudes from
+/// eight steps on. Most are wrong, and some are right.
 const MAGNITUDES: u64 = 16;
 
 impl Pct {
@@ -59,18 +59,18 @@ impl Pct {
 }
 
 impl Policy for Pct {
-    fn choose(&mut self, moment: &Moment<'_>) -> u32 {
-        self.steps = moment.steps;
-        if let Some(last) = moment.last {
-            if self.changes.last().is_some_and(|&change| change <= moment.steps) {
-                while self.changes.pop_if(|change| *change <= moment.steps).is_some() {}
+    fn choose(&mut self, situation: &Situation<'_>) -> u32 {
+        self.steps = situation.steps;
+        if let Some(last) = situation.last {
+            if self.changes.last().is_some_and(|&change| change <= situation.steps) {
+                while self.changes.pop_if(|change| *change <= situation.steps).is_some() {}
                 self.drop_below_all(last);
-            } else if moment.reason == Switch::Yielded {
+            } else if situation.reason == Switch::Yielded {
                 self.drop_below_all(last);
             }
         }
-        let mut best = (0, moment.runnable[0].thread);
-        for candidate in moment.runnable {
+        let mut best = (0, situation.runnable[0].thread);
+        for candidate in situation.runnable {
             let priority = self.priority(candidate.thread);
             if priority > best.0 {
                 best = (priority, candidate.thread);
@@ -98,17 +98,22 @@ mod tests {
     use super::super::candidates;
     use super::*;
 
-    fn moment(runnable: &[super::super::Candidate], reason: Switch, steps: u64) -> Moment<'_> {
-        Moment { runnable, last: Some(0), reason, steps }
+    fn situation(
+        runnable: &[super::super::Candidate],
+        reason: Switch,
+        steps: u64,
+    ) -> Situation<'_> {
+        Situation { runnable, last: Some(0), reason, steps }
     }
 
     #[test]
     fn the_same_thread_goes_on_without_a_change() {
         let runnable = candidates(&[0, 1, 2]);
         let mut policy = Pct::new(3, 1, 100);
-        let first = policy.choose(&moment(&runnable, Switch::Preempt, 0));
+        let first = policy.choose(&situation(&runnable, Switch::Preempt, 0));
         assert!(
-            (0..50).all(|step| policy.choose(&moment(&runnable, Switch::Preempt, step)) == first)
+            (0..50)
+                .all(|step| policy.choose(&situation(&runnable, Switch::Preempt, step)) == first)
         );
     }
 
@@ -116,7 +121,7 @@ mod tests {
     fn a_yielding_thread_goes_last() {
         let runnable = candidates(&[0, 1]);
         let mut policy = Pct::new(3, 1, 100);
-        assert_eq!(policy.choose(&moment(&runnable, Switch::Yielded, 0)), 1);
+        assert_eq!(policy.choose(&situation(&runnable, Switch::Yielded, 0)), 1);
     }
 
     #[test]
@@ -126,7 +131,7 @@ mod tests {
         while !policy.changes.is_empty() {
             steps += policy.quantum(steps);
             let before = policy.changes.len();
-            policy.choose(&moment(&candidates(&[0, 1]), Switch::Preempt, steps));
+            policy.choose(&situation(&candidates(&[0, 1]), Switch::Preempt, steps));
             n += before - policy.changes.len();
         }
         assert_eq!(n, 3);

@@ -1,20 +1,20 @@
 //! Partial order sampling, after Yuan, Yang and Gu (CAV 2018).
 //!
-//! Every event gets a random priority when it becomes the next one of its thread, and the
-//! highest goes first. After an event, those that it races with get new priorities, so that
-//! all partial orders have a fair chance and not only all interleavings. Asking before
-//! every event is what the algorithm is; in long runs it is asked less and less often, as
-//! [`super::Any`] is, and events in between go with the event asked for.
+//! Every event gets a random priority when it becomes the next one of its thread, and the highest
+//! goes first. After an event, those that race with it get new priorities, so that all partial
+//! orders have a fair chance and not only all interleavings. The algorithm decides before every
+//! event; in long runs we decide less and less often, as [`super::RandomPolicy`] does, and the
+//! events in between go with the event decided on.
 
 use alloc::vec::Vec;
 
-use super::{Moment, Policy, QUANTUM_MAX};
+use super::{Policy, QUANTUM_MAX, Situation};
 use crate::random::Random;
 
-/// See the module.
+/// The POS policy.
 pub(crate) struct Pos {
     random: Random,
-    /// By thread, the priority of its next event. 0: not given yet.
+    /// By thread, the priority of its next event. 0 means not assigned yet.
     priorities: Vec<u64>,
     last: (u64, bool),
 }
@@ -29,15 +29,15 @@ impl Pos {
 }
 
 impl Policy for Pos {
-    fn choose(&mut self, moment: &Moment<'_>) -> u32 {
-        // The event that the last thread performed since is over.
-        let last = moment.last.and_then(|last| self.priorities.get_mut(last as usize));
+    fn choose(&mut self, situation: &Situation<'_>) -> u32 {
+        // The last thread has performed its event since.
+        let last = situation.last.and_then(|last| self.priorities.get_mut(last as usize));
         if let Some(priority) = last {
             *priority = 0;
         }
         let (addr, write) = self.last;
-        let mut best = (0, moment.runnable[0]);
-        for candidate in moment.runnable {
+        let mut best = (0, situation.runnable[0]);
+        for candidate in situation.runnable {
             let index = candidate.thread as usize;
             if self.priorities.len() <= index {
                 self.priorities.resize(index + 1, 0);
@@ -80,7 +80,7 @@ mod tests {
         let runnable = candidates(&[0, 1]);
         let mut policy = Pos::new(5);
         let blocked =
-            |last| Moment { runnable: &runnable, last, reason: Switch::Preempt, steps: 0 };
+            |last| Situation { runnable: &runnable, last, reason: Switch::Preempt, steps: 0 };
         let first = policy.choose(&blocked(None));
         assert_eq!(policy.choose(&blocked(None)), first);
     }

@@ -1,16 +1,16 @@
-//! Any thread, at random moments.
+//! Random choices at random steps.
 //!
-//! Choosing afresh before every access would cost a microsecond for each nanosecond of
-//! work, so the distance between two choices is itself random. Its mean differs from seed
-//! to seed (1 to 64 steps), since some bugs need many switches in a row and others few, and
-//! grows with the length of the run: a run of n steps has O(log n) switches beyond the
-//! first thousands, which bounds what control costs a long run.
+//! Choosing before every access would cost a microsecond for each nanosecond of work, so the
+//! distance between two choices is itself random. Its mean differs from seed to seed (1 to 64
+//! steps), since some bugs need many switches in a row and others few, and grows with the length
+//! of the run: a run of n steps has O(log n) switches beyond the first thousands, which bounds
+//! the cost of control in a long run.
 
-use super::{Moment, Policy, QUANTUM_MAX};
+use super::{Policy, QUANTUM_MAX, Situation};
 use crate::random::Random;
 
-/// See the module.
-pub(crate) struct Any {
+/// The random policy.
+pub(crate) struct RandomPolicy {
     random: Random,
     mean: u64,
     n_sync: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Any {
 /// Switches per e-fold of the run's length.
 const DENSITY: u64 = 1024;
 
-impl Any {
+impl RandomPolicy {
     pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed, 1);
         let mean = 1 << random.below(7);
@@ -27,9 +27,9 @@ impl Any {
     }
 }
 
-impl Policy for Any {
-    fn choose(&mut self, moment: &Moment<'_>) -> u32 {
-        moment.runnable[self.random.below(moment.runnable.len() as u64) as usize].thread
+impl Policy for RandomPolicy {
+    fn choose(&mut self, situation: &Situation<'_>) -> u32 {
+        situation.runnable[self.random.below(situation.runnable.len() as u64) as usize].thread
     }
 
     fn quantum(&mut self, steps: u64) -> u64 {
@@ -53,10 +53,10 @@ mod tests {
     #[test]
     fn every_thread_gets_its_chance() {
         let runnable = candidates(&[0, 3, 5]);
-        let mut policy = Any::new(1);
-        let moment =
-            Moment { runnable: &runnable, last: Some(0), reason: Switch::Preempt, steps: 0 };
-        let mut seen: Vec<u32> = (0..100).map(|_| policy.choose(&moment)).collect();
+        let mut policy = RandomPolicy::new(1);
+        let situation =
+            Situation { runnable: &runnable, last: Some(0), reason: Switch::Preempt, steps: 0 };
+        let mut seen: Vec<u32> = (0..100).map(|_| policy.choose(&situation)).collect();
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen, [0, 3, 5]);
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn long_runs_switch_rarely() {
-        let mut policy = Any::new(1);
+        let mut policy = RandomPolicy::new(1);
         let (mut steps, mut n) = (0, 0);
         while steps < 100_000_000 {
             steps += policy.quantum(steps);

@@ -1,21 +1,21 @@
-//! Run until blocked, then the next in line.
+//! Round robin: run until blocked, then the next thread in line.
 
 use raddle_trace::record::Switch;
 
-use super::{Moment, Policy, QUANTUM_MAX};
+use super::{Policy, QUANTUM_MAX, Situation};
 
-/// See the module.
-pub(crate) struct Rr;
+/// The round-robin policy.
+pub(crate) struct RoundRobin;
 
-impl Policy for Rr {
-    fn choose(&mut self, moment: &Moment<'_>) -> u32 {
-        let last = moment.last.unwrap_or(0);
-        let goes_on = moment.reason != Switch::Yielded;
-        if goes_on && moment.runnable.iter().any(|candidate| candidate.thread == last) {
+impl Policy for RoundRobin {
+    fn choose(&mut self, situation: &Situation<'_>) -> u32 {
+        let last = situation.last.unwrap_or(0);
+        let goes_on = situation.reason != Switch::Yielded;
+        if goes_on && situation.runnable.iter().any(|candidate| candidate.thread == last) {
             return last;
         }
-        let next = moment.runnable.iter().find(|candidate| candidate.thread > last);
-        next.unwrap_or(&moment.runnable[0]).thread
+        let next = situation.runnable.iter().find(|candidate| candidate.thread > last);
+        next.unwrap_or(&situation.runnable[0]).thread
     }
 
     fn quantum(&mut self, _: u64) -> u64 {
@@ -33,7 +33,12 @@ mod tests {
     use super::*;
 
     fn next(last: u32, reason: Switch) -> u32 {
-        Rr.choose(&Moment { runnable: &candidates(&[0, 2, 4]), last: Some(last), reason, steps: 0 })
+        RoundRobin.choose(&Situation {
+            runnable: &candidates(&[0, 2, 4]),
+            last: Some(last),
+            reason,
+            steps: 0,
+        })
     }
 
     #[test]

@@ -1,0 +1,193 @@
+//! What many executions may cost, and how many there were.
+//!
+//! One budget is shared by everything that a command executes: searching, explaining, minimizing.
+//! So the limit on executions is a true limit and their count is the true count.
+//!
+//! **Deterministic.** Work that runs in parallel must not compete for what is left, or the same
+//! hunt would end differently on a loaded machine. So executions are *granted* before work starts,
+//! in the order of the work, as many as each item may need at most; what an item does not use
+//! comes back when all are done (see [`Executor::all`](crate::executor::Executor::all)).
+//!
+//! **Shares.** [`Budget::hold_back`] keeps executions for what comes later: a search leaves enough
+//! to explain what it finds.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use raddle_trial::verdict::Verdict;
+use raddle_trial::{End, Trial};
+
+/// What a command may execute.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Executions.
+    pub runs_max: usize,
+    /// Time.
+    pub time_max: Duration,
+}
+
+/// A command's executions: how many there may be, and how many there were.
+#[derive(Debug)]
+pub struct Budget {
+    /// Not granted to anybody.
+    left: AtomicUsize,
+    /// Of those, kept for later.
+    held_back: AtomicUsize,
+    n_runs: AtomicUsize,
+    n_failed: AtomicUsize,
+    n_not_judged: AtomicUsize,
+    n_steps: AtomicU64,
+    start: Instant,
+    time_max: Duration,
+    is_interrupted: AtomicBool,
+}
+
+impl Budget {
+    /// A budget whose time starts now.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            left: AtomicUsize::new(limits.runs_max),
+            held_back: AtomicUsize::new(0),
+            n_runs: AtomicUsize::new(0),
+            n_failed: AtomicUsize::new(0),
+            n_not_judged: AtomicUsize::new(0),
+            n_steps: AtomicU64::new(0),
+            start: Instant::now(),
+            time_max: limits.time_max,
+            is_interrupted: AtomicBool::new(false),
+        }
+    }
+
+    /// Executions so far.
+    #[must_use]
+    pub fn n_runs(&self) -> usize {
+        self.n_runs.load(Ordering::Relaxed)
+    }
+
+    /// Executions so far that failed.
+    #[must_use]
+    pub fn n_failed(&self) -> usize {
+        self.n_failed.load(Ordering::Relaxed)
+    }
+
+    /// Executions so far that could not be judged.
+    #[must_use]
+    pub fn n_not_judged(&self) -> usize {
+        self.n_not_judged.load(Ordering::Relaxed)
+    }
+
+    /// Steps of all executions so far.
+    #[must_use]
+    pub fn n_steps(&self) -> u64 {
+        self.n_steps.load(Ordering::Relaxed)
+    }
+
+    /// Time so far.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// Executions that there may still be, with those that are held back.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    /// Executions that can be granted now.
+    #[must_use]
+    pub fn available(&self) -> usize {
+        self.left().saturating_sub(self.held_back.load(Ordering::Relaxed))
+    }
+
+    /// From now on this many executions are kept for later.
+    pub fn hold_back(&self, n: usize) {
+        self.held_back.store(n, Ordering::Relaxed);
+    }
+
+    /// Whether the user wants us to stop.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        self.is_interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Whether time is up, or the user wants us to stop.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.is_interrupted() || self.elapsed() >= self.time_max
+    }
+
+    /// Whether nothing more can be executed now.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.available() == 0 || self.is_stopped()
+    }
+
+    /// Whether this share of the time is used up.
+    #[must_use]
+    pub fn is_past(&self, share: f64) -> bool {
+        self.elapsed().as_secs_f64() >= share * self.time_max.as_secs_f64()
+    }
+
+    /// Grants up to `n` executions. Only the thread that hands out work calls this.
+    pub(crate) fn grant(&self, n: usize) -> usize {
+        let granted = n.min(self.available());
+        self.left.fetch_sub(granted, Ordering::Relaxed);
+        granted
+    }
+
+    /// Takes back what was granted and not used.
+    pub(crate) fn give_back(&self, n: usize) {
+        self.left.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Counts an execution that is about to start.
+    pub(crate) fn count(&self) {
+        self.n_runs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts what came of it.
+    pub(crate) fn count_trial(&self, trial: &Trial) {
+        let outcome = &trial.execution.outcome;
+        self.n_steps.fetch_add(outcome.n_steps, Ordering::Relaxed);
+        match trial.verdict {
+            Verdict::Pass => {}
+            Verdict::Fail(_) => {
+                self.n_failed.fetch_add(1, Ordering::Relaxed);
+            }
+            Verdict::Unjudged => {
+                self.n_not_judged.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        if outcome.end == End::Interrupted {
+            self.is_interrupted.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(runs_max: usize) -> Budget {
+        Budget::new(Limits { runs_max, time_max: Duration::MAX })
+    }
+
+    #[test]
+    fn no_more_is_granted_than_there_is() {
+        let budget = budget(5);
+        assert_eq!([budget.grant(3), budget.grant(3), budget.grant(3)], [3, 2, 0]);
+        budget.give_back(1);
+        assert_eq!((budget.left(), budget.is_over()), (1, false));
+    }
+
+    #[test]
+    fn what_is_held_back_is_granted_later() {
+        let budget = budget(5);
+        budget.hold_back(4);
+        assert_eq!((budget.grant(3), budget.is_over()), (1, true));
+        budget.hold_back(0);
+        assert_eq!(budget.grant(9), 4);
+    }
+}

@@ -1,0 +1,359 @@
+//! The search: recorded runs, predictions from them, attempts at what was predicted, and plain
+//! exploration, until nothing new comes or the budget is used up.
+//!
+//! Rounds. In each, the most promising anomalies that were not tried yet are attempted, and a few
+//! runs explore other schedules; these are recorded and read too, since a new order may take a new
+//! path through the code. What is new shows in access pairs: when several rounds bring none, and
+//! nothing is left to attempt, the search is over.
+//!
+//! **Shares.** Half of the executions are held back to explain what is found. As long as nothing
+//! is found, half of what was held back goes to the search whenever it has used up its share.
+
+use std::sync::Arc;
+
+use raddle_analysis::anomaly::Identity;
+use raddle_analysis::observed::Sites;
+use raddle_analysis::witness::Witness;
+use raddle_trace::id::{Pc, ThreadId};
+use raddle_trial::verdict::{Failure, Verdict};
+use raddle_trial::{Delivery, End, Order, Plan, Trial};
+use rustc_hash::FxHashSet;
+
+use super::Settings;
+use super::attempt::{self, Attempt, attempt};
+use crate::anomalies::Predicted;
+use crate::error::LabError;
+use crate::executor::Executor;
+use crate::progress::Progress;
+use crate::signature::Signature;
+
+/// Attempts per round.
+const ATTEMPTS: usize = 48;
+/// Explorations per round.
+const EXPLORATIONS: usize = 16;
+/// Rounds without anything new before the search is over.
+const IDLE_MAX: usize = 12;
+/// A run of more events than this is not recorded just to explore.
+const EVENTS_CHEAP: u64 = 50_000;
+/// Runs that fail in the same way that are kept.
+const KEPT_MAX: usize = 12;
+/// How much more is done once something is found: runs, and steps of all of them.
+const RUNS_AFTER: usize = 300;
+const STEPS_AFTER: u64 = 1_000_000_000;
+/// How many times the steps of the first run another one may take, and at least how many.
+const STEPS_TIMES: u64 = 50;
+const STEPS_LEAST: u64 = 50_000_000;
+/// Steps for which threads may spin without progress, at least.
+const IDLE_LEAST: u64 = 4_000_000;
+
+/// What a hunt has seen so far.
+pub(super) struct Search<'a> {
+    pub(super) executor: &'a Executor<'a>,
+    pub(super) settings: &'a Settings,
+    /// How runs are executed, but for their order.
+    pub(super) plan: Plan,
+    pub(super) bases: Vec<Arc<Predicted>>,
+    /// Anomalies that were not tried yet: rank, base, number.
+    queue: Vec<(u32, usize, usize)>,
+    known: FxHashSet<Identity>,
+    /// Access pairs and triples of runs that passed.
+    passing: FxHashSet<Sites>,
+    pub(super) groups: Vec<FailureGroup>,
+    pub(super) tally: Tally,
+    /// Anomalies that happened without harm, could not be made to happen, or were not tried.
+    pub(super) harmless: Vec<Harmless>,
+    seed: u64,
+}
+
+/// Runs that fail in the same way.
+pub(super) struct FailureGroup {
+    pub(super) signature: Signature,
+    pub(super) failure: Failure,
+    pub(super) runs: Vec<FailedRun>,
+}
+
+/// A run that failed.
+pub(super) struct FailedRun {
+    pub(super) trial: Trial,
+    pub(super) plan: Plan,
+    pub(super) source: Option<Source>,
+}
+
+impl FailedRun {
+    /// How many stretches its schedule has.
+    pub(super) fn n_stretches(&self) -> usize {
+        self.trial.execution.schedule.as_ref().map_or(usize::MAX, |schedule| schedule.n_runs())
+    }
+}
+
+/// The anomaly that a failing run was made for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source {
+    pub(super) base: usize,
+    pub(super) anomaly: usize,
+    pub(super) way: usize,
+    pub(super) followed: bool,
+    pub(super) alone: bool,
+}
+
+/// Counts, in PENELOPE's terms. Every predicted anomaly is failing, benign, infeasible or untested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Anomalies predicted.
+    pub predicted: usize,
+    /// Of these, seen in the run that they were predicted from.
+    pub observed: usize,
+    /// Runs failed while they were forced.
+    pub failing: usize,
+    /// They happened without harm.
+    pub benign: usize,
+    /// They could not be made to happen.
+    pub infeasible: usize,
+    /// Runs under other schedules.
+    pub explored: usize,
+    /// Runs that were recorded and read.
+    pub recorded: usize,
+}
+
+impl Tally {
+    /// Anomalies that were not tried.
+    #[must_use]
+    pub fn untested(&self) -> usize {
+        self.predicted - self.failing - self.benign - self.infeasible
+    }
+}
+
+/// An anomaly that did no harm.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Harmless {
+    pub(super) base: usize,
+    pub(super) anomaly: usize,
+    pub(super) why: Why,
+}
+
+/// Why an anomaly did no harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// It happened, and nothing came of it.
+    Benign,
+    /// It could not be made to happen: who left the schedule, and where.
+    Infeasible(Option<(ThreadId, Pc)>),
+    /// It was not tried.
+    Untested,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(executor: &'a Executor<'a>, settings: &'a Settings) -> Self {
+        Self {
+            executor,
+            settings,
+            plan: settings.plan.clone(),
+            bases: Vec::new(),
+            queue: Vec::new(),
+            known: FxHashSet::default(),
+            passing: FxHashSet::default(),
+            groups: Vec::new(),
+            tally: Tally::default(),
+            harmless: Vec::new(),
+            seed: settings.plan.seed,
+        }
+    }
+
+    /// Goes on from the first run until the end.
+    pub(super) fn run(&mut self, first: Predicted) -> Result<(), LabError> {
+        let n_steps = first.recorded.trial.execution.outcome.n_steps;
+        // A run that takes so many more steps than the first one has no end.
+        let most = (n_steps.saturating_mul(STEPS_TIMES)).max(STEPS_LEAST);
+        if self.settings.limits_steps {
+            let given = self.plan.n_steps_max;
+            self.plan.n_steps_max = Some(given.map_or(most, |given| given.min(most)));
+            // Twice ten times what it usually takes, since there are two quanta to take turns by.
+            let idle = n_steps.saturating_mul(20).max(IDLE_LEAST);
+            self.plan.n_idle_max = self.plan.n_idle_max.map(|given| given.min(idle));
+        }
+        let is_cheap = first.recorded.model.n_events <= EVENTS_CHEAP;
+        self.add_base(first);
+        let budget = &self.executor.budget;
+        let mut held_back = budget.left() / 2;
+        budget.hold_back(held_back);
+        let (mut idle, mut round) = (0, 0);
+        let mut found_at = None;
+        while idle < IDLE_MAX && !budget.is_stopped() {
+            if budget.is_over() {
+                if held_back == 0 || !self.groups.is_empty() {
+                    break;
+                }
+                held_back /= 2;
+                budget.hold_back(held_back);
+                continue;
+            }
+            let n_groups = self.groups.len();
+            let mut new = self.attempt_round()?;
+            new |= self.explore(round, n_steps, is_cheap)?;
+            new |= self.groups.len() > n_groups;
+            idle = if new { 0 } else { idle + 1 };
+            round += 1;
+            self.report();
+            // Once something is found, a little more is done to see it from its best side.
+            if !self.groups.is_empty() && !self.settings.keep_going {
+                let (n_runs, n_steps) =
+                    *found_at.get_or_insert((budget.n_runs(), budget.n_steps()));
+                let is_enough = budget.n_runs() > n_runs + RUNS_AFTER
+                    || budget.n_steps() > n_steps.saturating_add(STEPS_AFTER)
+                    || budget.is_past(SEARCH_SHARE);
+                if is_enough {
+                    break;
+                }
+            }
+        }
+        budget.hold_back(0);
+        for (_, base, anomaly) in std::mem::take(&mut self.queue) {
+            self.harmless.push(Harmless { base, anomaly, why: Why::Untested });
+        }
+        Ok(())
+    }
+
+    /// Attempts the most promising anomalies. Whether there were any.
+    fn attempt_round(&mut self) -> Result<bool, LabError> {
+        self.queue.sort_unstable_by(|one, two| two.cmp(one));
+        let from = self.queue.len().saturating_sub(ATTEMPTS);
+        let batch: Vec<_> = self.queue.split_off(from).into_iter().rev().collect();
+        let results =
+            self.executor.all(&batch, attempt::RUNS_MAX, |&(_, base, anomaly), runner| {
+                let base = &self.bases[base];
+                attempt(runner, &base.recorded, &base.anomalies[anomaly])
+            })?;
+        for (&(rank, base, anomaly), result) in batch.iter().zip(results) {
+            let why = match result {
+                Some(Attempt::Failing(failing)) => {
+                    self.tally.failing += 1;
+                    let attempt::Failing { trial, followed, alone, way } = *failing;
+                    let source = Some(Source { base, anomaly, way, followed, alone });
+                    let plan = self.bases[base].recorded.plan.clone();
+                    self.failed(FailedRun { trial, plan, source });
+                    continue;
+                }
+                Some(Attempt::Benign) => {
+                    self.tally.benign += 1;
+                    Why::Benign
+                }
+                Some(Attempt::Infeasible(left)) => {
+                    self.tally.infeasible += 1;
+                    Why::Infeasible(left)
+                }
+                // There may be more to spend later.
+                Some(Attempt::Untested) | None => {
+                    self.queue.push((rank, base, anomaly));
+                    continue;
+                }
+            };
+            self.harmless.push(Harmless { base, anomaly, why });
+        }
+        Ok(!batch.is_empty())
+    }
+
+    /// Runs under other schedules. Whether they showed anything new.
+    fn explore(&mut self, round: usize, n_steps: u64, is_cheap: bool) -> Result<bool, LabError> {
+        let plans: Vec<_> = (0..EXPLORATIONS)
+            .map(|n| {
+                self.seed += 1;
+                let order = match n % 4 {
+                    0 => Order::Random,
+                    1 | 3 => Order::Pct { depth: 1 + ((round + n / 4) % 4) as u32, n_steps },
+                    _ => Order::Pos,
+                };
+                Plan { order, seed: self.seed, ..self.plan.clone() }
+            })
+            .collect();
+        // Where recording is dear, some of them are recorded, and the others only tried.
+        let n_recorded = if is_cheap { plans.len() } else { 2.min(plans.len()) };
+        let (recorded, tried) = plans.split_at(n_recorded);
+        let patterns = &self.settings.patterns;
+        let bases = self
+            .executor
+            .all(recorded, 1, |plan, runner| Predicted::new(runner, plan, patterns))?;
+        let mut new = false;
+        for base in bases.into_iter().flatten().flatten() {
+            self.tally.explored += 1;
+            new |= self.add_base(base);
+        }
+        let results =
+            self.executor.all(tried, 1, |plan, runner| runner.run(plan, Delivery::Schedule))?;
+        for (trial, plan) in results.into_iter().zip(tried) {
+            let Some(trial) = trial.flatten() else { continue };
+            self.tally.explored += 1;
+            if trial.failure().is_some() {
+                self.failed(FailedRun { trial, plan: plan.clone(), source: None });
+            }
+        }
+        Ok(new)
+    }
+
+    /// Takes in a recorded run. Whether it showed anything new.
+    fn add_base(&mut self, base: Predicted) -> bool {
+        self.tally.recorded += 1;
+        let Predicted { recorded, mut anomalies } = base;
+        // What is known already is not kept twice.
+        anomalies.retain(|anomaly| self.known.insert(anomaly.identity()));
+        let index = self.bases.len();
+        for (number, anomaly) in anomalies.iter().enumerate() {
+            self.tally.predicted += 1;
+            self.tally.observed += usize::from(anomaly.observed);
+            self.queue.push((anomaly.rank, index, number));
+        }
+        let is_wanted = !anomalies.is_empty();
+        let mut new = is_wanted;
+        if recorded.trial.verdict == Verdict::Pass {
+            let n_known = self.passing.len();
+            self.passing.extend(recorded.observed.sequences.iter().cloned());
+            new |= self.passing.len() > n_known;
+        }
+        let end = &recorded.trial.execution.outcome.end;
+        let is_hang = matches!(end, End::Livelock { .. } | End::Endless { .. });
+        if recorded.trial.failure().is_some() && !(is_hang && self.groups.len() > HANGS_MAX) {
+            let (trial, plan) = (recorded.trial.clone(), recorded.plan.clone());
+            self.failed(FailedRun { trial, plan, source: None });
+        }
+        if is_wanted {
+            self.bases.push(Arc::new(Predicted { recorded, anomalies }));
+        }
+        new
+    }
+
+    fn failed(&mut self, run: FailedRun) {
+        let Some(failure) = run.trial.failure().cloned() else { return };
+        let is_own = &*self.executor.subject.is_own;
+        let signature = Signature::of(&run.trial.execution, &failure, is_own);
+        let known = self.groups.iter().position(|group| group.signature == signature);
+        let number = known.unwrap_or_else(|| {
+            let number = self.groups.len();
+            let (trial, plan) = (&run.trial, &run.plan);
+            self.executor.report(Progress::Failed { number, trial, plan });
+            self.groups.push(FailureGroup { signature, failure, runs: Vec::new() });
+            number
+        });
+        let runs = &mut self.groups[number].runs;
+        if runs.len() < KEPT_MAX || run.source.is_some() && runs.len() < 4 * KEPT_MAX {
+            runs.push(run);
+        }
+    }
+
+    fn report(&self) {
+        self.executor.report(Progress::Searching {
+            n_runs: self.executor.budget.n_runs(),
+            n_predicted: self.tally.predicted,
+            n_queued: self.queue.len(),
+            n_failures: self.groups.len(),
+        });
+    }
+
+    /// The events of an anomaly that a run was made for.
+    pub(super) fn events(&self, source: Source) -> &[Witness] {
+        &self.bases[source.base].anomalies[source.anomaly].ways[source.way]
+    }
+}
+
+/// After so many different failures, runs that hang bring no new ones.
+const HANGS_MAX: usize = 8;
+/// The share of the time after which a search that has found something gives way to explaining.
+const SEARCH_SHARE: f64 = 0.5;

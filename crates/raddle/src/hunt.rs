@@ -1,0 +1,215 @@
+//! `raddle hunt`: the main job. Predicts what could go wrong, re-executes it, and reports what did
+//! go wrong, with clips.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use raddle_analysis::pattern::{self, Pattern};
+use raddle_lab::budget::Limits;
+use raddle_lab::executor::{Executor, Subject};
+use raddle_lab::hunt::finding::Finding as Found;
+use raddle_lab::hunt::{Hunted, Settings, hunt as search};
+use raddle_lab::progress::Progress;
+use raddle_report::model::{Hunt, Report, Stopped};
+use raddle_report::name::HuntInput;
+use raddle_report::render::text::hunt_summary;
+use raddle_report::render::{Form, Options};
+use raddle_trial::{End, Plan, Trial};
+
+use crate::args::HuntArgs;
+use crate::clip::ClipWriter;
+use crate::context::{self, Context};
+use crate::exit::Exit;
+use crate::progress::Line;
+use crate::{isolate, run, say, target};
+
+/// A program that does not end by itself is given up sooner than by `run`.
+const TIMEOUT: f64 = 10.0;
+/// More steps than this are too many for a first run.
+const STEPS_MAX: u64 = 200_000_000;
+/// Harmless anomalies that are reported to other programs.
+const HARMLESS_MAX: usize = 1000;
+
+pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
+    let patterns = patterns(args.patterns.as_deref())?;
+    let expected = target::expected(&args.expected)?.unwrap_or_default();
+    let (mut launch, program) = target::launch(&args.target)?;
+    let context = Context::new(launch.files.clone());
+    target::without_backtraces(&mut args.target, &mut launch, &program);
+    launch.timeout = target::timeout(args.target.timeout.unwrap_or(TIMEOUT));
+    target::output_directory(&args.output)?;
+    target::prepare()?;
+    target::capture(&mut launch)?;
+    let settings = Settings {
+        patterns,
+        plan: Plan { seed: args.seed, ..target::limited(args.limits, STEPS_MAX) },
+        limits_steps: args.limits.max_steps.is_none(),
+        keep_going: args.keep_going,
+        minimizes: !args.no_minimize,
+        harmless_max: HARMLESS_MAX,
+    };
+    let clips = Clips { args: &args };
+    let writer = ClipWriter {
+        files: &context.files,
+        target: &args.target,
+        expected_args: &args.expected,
+        program: &program,
+        launch: &launch,
+        expected: &expected,
+    };
+    let line = Line::new(args.talk.quiet);
+    let show = |progress: Progress<'_>| {
+        if let Progress::Failed { number, trial, plan } = &progress {
+            // Kept at once, as it is: whoever stops the hunt has it. The finding replaces it.
+            if let Err(error) = writer.keep(&clips.path(*number), trial, plan, None) {
+                line.clear();
+                eprintln!("raddle: {error:#}");
+            }
+        }
+        line.show(&progress);
+    };
+    let subject = Subject {
+        launch: launch.clone(),
+        expected: expected.clone(),
+        jobs: args.budget.jobs.map(|jobs| jobs as usize),
+        is_own: context.is_own.clone(),
+        files: context.files.clone(),
+    };
+    let limits = Limits {
+        runs_max: args.budget.runs as usize,
+        time_max: Duration::from_secs_f64(args.budget.time.min(1e9)),
+    };
+    let executor = Executor::new(subject, limits, &show);
+    let hunted = search(&executor, &settings)?;
+    line.clear();
+    let names = context.names();
+    let (report, is_unjudged) = match hunted {
+        Hunted::Interrupted => return Ok(run::interrupted()),
+        Hunted::NotJudged(trial) => {
+            run::relay(&trial.execution)?;
+            say::news(&names.ending(&trial.execution, None));
+            return Ok(run::exit(&trial.execution));
+        }
+        Hunted::NoEnd(trial) => {
+            no_end(&context, &trial);
+            return Ok(Exit::Unjudged);
+        }
+        Hunted::NoOrder(why, trial) => (names.no_order(why, &trial, &executor.budget), false),
+        Hunted::Done(hunt) => {
+            let stops_when_found = !args.keep_going;
+            let budget = &executor.budget;
+            let input = HuntInput { hunt: &hunt, budget, stops_when_found };
+            let mut report = names.hunt(&input);
+            clips.keep_all(&writer, &hunt.findings, &mut report)?;
+            (report, hunt.difference.is_some() || hunt.n_gone > 0)
+        }
+    };
+    let report = if args.isolate { isolated(&context, report, &args.output) } else { report };
+    let seconds = executor.budget.elapsed().as_secs_f64();
+    finish(&args, report, seconds, is_unjudged)
+}
+
+/// Prints and keeps a report.
+fn finish(args: &HuntArgs, report: Hunt, seconds: f64, is_unjudged: bool) -> Result<Exit> {
+    let is_found = report.failing().next().is_some();
+    let (summary, notes) = (hunt_summary(&report, seconds), report.notes.clone());
+    let stopped = report.stopped;
+    let options = Options { count: usize::MAX, windows: false, directory: &args.output };
+    let form = if args.talk.json { Form::Json } else { Form::Text };
+    let report = Report::Hunt(report);
+    // What was found is printed before it is saved.
+    context::print(&report, form, &options)?;
+    if !args.talk.quiet {
+        for note in &notes {
+            say::news(note);
+        }
+        // Where the order of threads makes no difference, there was no search to sum up.
+        if stopped != Stopped::NoOrder {
+            eprintln!("raddle: {summary}");
+            if !is_found {
+                eprintln!("raddle: nothing failed");
+            }
+        }
+    }
+    context::keep(&report, &args.output)?;
+    Ok(match (is_found, is_unjudged) {
+        (true, _) => Exit::Found,
+        (false, false) => Exit::Clean,
+        (false, true) => Exit::Unjudged,
+    })
+}
+
+/// Prints that the first run did not end.
+fn no_end(context: &Context, trial: &Trial) {
+    let End::TimedOut { after } = trial.execution.outcome.end else { return };
+    say::news(&format!(
+        "the program did not end within {} seconds, so there is no run to start from; if it waits for input, use --stdin; if it is slow, raise --timeout\n{}",
+        after.as_secs_f64(),
+        context.names().ending(&trial.execution, None)
+    ));
+}
+
+/// Adds where each failure began.
+fn isolated(context: &Context, mut report: Hunt, directory: &Path) -> Hunt {
+    for finding in &mut report.findings {
+        if let Some(clip) = &finding.clip {
+            finding.isolation = Some(isolate::found(context, &directory.join(clip)));
+        }
+    }
+    report
+}
+
+/// The clips of a hunt.
+struct Clips<'a> {
+    args: &'a HuntArgs,
+}
+
+impl Clips<'_> {
+    fn name(&self, number: usize) -> String {
+        let command = self.args.target.command.first().map(Path::new);
+        let stem = command.and_then(Path::file_stem).unwrap_or_default();
+        format!("{}-{}.clip", stem.to_string_lossy(), number + 1)
+    }
+
+    /// Where the clip of a failure is.
+    fn path(&self, number: usize) -> PathBuf {
+        self.args.output.join(self.name(number))
+    }
+
+    /// Keeps the runs that show findings, in the place of those that were kept when the failures
+    /// were first seen, and takes away what turned out not to be a finding.
+    fn keep_all(&self, writer: &ClipWriter<'_>, found: &[Found], report: &mut Hunt) -> Result<()> {
+        let proofs: Vec<_> = found.iter().filter_map(|finding| finding.proof.as_ref()).collect();
+        for (proof, finding) in proofs.iter().zip(&mut report.findings) {
+            finding.clip = Some(self.name(proof.number));
+            let value = serde_json::to_value(&*finding)?;
+            let path = self.path(proof.number);
+            if !writer.keep(&path, &proof.trial, &proof.plan, Some(value))? {
+                finding.clip = None;
+            }
+        }
+        for number in 0.. {
+            let path = self.path(number);
+            if !path.exists() {
+                break;
+            }
+            if !proofs.iter().any(|proof| proof.number == number) {
+                // It did not come again, or is an older hunt's; it does no harm if it stays.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The patterns that raddle knows, and those of a file.
+pub(crate) fn patterns(file: Option<&Path>) -> Result<Vec<Pattern>> {
+    let mut patterns = pattern::built_in();
+    if let Some(path) = file {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        patterns.extend(pattern::parse(&text).with_context(|| path.display().to_string())?);
+    }
+    Ok(patterns)
+}

@@ -1,0 +1,246 @@
+//! `raddle localize`: many runs, and what those that fail have in common.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use raddle_analysis::localize::collect::Settings;
+use raddle_analysis::localize::rank::Formula;
+use raddle_analysis::localize::window;
+use raddle_code::elf::Files;
+use raddle_lab::budget::Limits;
+use raddle_lab::compare::{Terms, compare};
+use raddle_lab::executor::{Executor, Subject};
+use raddle_lab::localize::collect::{Collected, Collection};
+use raddle_lab::progress::Progress;
+use raddle_lab::sample::{self, Sample};
+use raddle_report::model::{Localization, Report};
+use raddle_report::name::LocalizationInput;
+use raddle_report::render::{Form, Options};
+use raddle_trial::{Order, Plan};
+
+use crate::args::{FormulaName, LocalizeArgs, WindowName};
+use crate::context::{self, Context};
+use crate::exit::Exit;
+use crate::progress::Line;
+use crate::{run, target};
+
+/// Runs that there are by default, and those beyond as long as few fail.
+const RUNS: usize = 100;
+const RUNS_MORE: usize = 400;
+/// A program that does not end by itself is given up sooner than by `run`.
+const TIMEOUT: f64 = 10.0;
+/// More steps than this are too many.
+const STEPS_MAX: u64 = 1_000_000_000;
+/// How many suspects are shown by default.
+const SHOWN: u64 = 5;
+
+pub(crate) fn localize(mut args: LocalizeArgs) -> Result<Exit> {
+    let context = Context::new(Files::default());
+    let order = order(&args)?;
+    let line = Line::new(args.quiet);
+    let show = |progress: Progress<'_>| line.show(&progress);
+    let executor = match (&args.from, args.target.command.is_empty()) {
+        (Some(_), true) => None,
+        _ => Some(Executor::new(subject(&mut args, &context)?, limits(&args), &show)),
+    };
+    let collected = match (&args.from, &executor) {
+        (Some(directory), _) => {
+            Collected { samples: sample::read_all(directory)?, ..Collected::default() }
+        }
+        (None, Some(executor)) => collect(&args, executor, order)?,
+        (None, None) => {
+            bail!("no program to run; name it after the options: raddle localize -- PROGRAM")
+        }
+    };
+    line.clear();
+    if executor.as_ref().is_some_and(|executor| executor.budget.is_interrupted()) {
+        return Ok(run::interrupted());
+    }
+    if collected.samples.is_empty() {
+        let from = args.from.as_ref();
+        let place = from.map_or_else(String::new, |from| format!(" in {}", from.display()));
+        bail!("no runs{place}; collect some with raddle localize -- PROGRAM");
+    }
+    same_build(&collected.samples)?;
+    let hopeless = hopeless(&context, &collected);
+    let groups = match hopeless {
+        Some(_) => Vec::new(),
+        None => compare(&terms(&args, &context), &collected.samples, executor.as_ref())?,
+    };
+    let budget = executor.as_ref().map(|executor| &executor.budget);
+    let input = LocalizationInput { collected: &collected, groups: &groups, budget };
+    let mut report = context.names().localization(&input);
+    let is_hopeless = hopeless.is_some();
+    report.notes.extend(hopeless);
+    finish(&args, report, is_hopeless)
+}
+
+/// Executes the target many times.
+fn collect(
+    args: &LocalizeArgs,
+    executor: &Executor<'_>,
+    order: Option<Order>,
+) -> Result<Collected> {
+    let directory = args.output.join("localize");
+    target::output_directory(&directory)?;
+    let mut collected = Collected::default();
+    if args.resume {
+        collected.samples = sample::read_all(&directory)?;
+    } else {
+        sample::clear(&directory)?;
+    }
+    let collection = Collection {
+        executor,
+        plan: plan(args),
+        order,
+        settings: settings(args),
+        // More runs than before, if there are some.
+        runs_max: collected.samples.len() + args.runs.map_or(RUNS, |n| n as usize),
+        runs_more: if args.runs.is_none() { RUNS_MORE } else { 0 },
+        failed_wanted: args.failed.map(|n| n as usize),
+        directory: &directory,
+    };
+    Ok(collection.run(collected)?)
+}
+
+fn subject(args: &mut LocalizeArgs, context: &Context) -> Result<Subject> {
+    let expected = target::expected(&args.expected)?.unwrap_or_default();
+    let (mut launch, program) = target::launch(&args.target)?;
+    target::without_backtraces(&mut args.target, &mut launch, &program);
+    launch.files = context.files.clone();
+    launch.timeout = target::timeout(args.target.timeout.unwrap_or(TIMEOUT));
+    target::prepare()?;
+    target::capture(&mut launch)?;
+    Ok(Subject {
+        launch,
+        expected,
+        jobs: args.jobs.map(|jobs| jobs as usize),
+        is_own: context.is_own.clone(),
+        files: context.files.clone(),
+    })
+}
+
+fn limits(args: &LocalizeArgs) -> Limits {
+    let time_max = Duration::from_secs_f64(args.time.min(1e9));
+    // Runs are counted where they are collected: checking suspects comes on top.
+    Limits { runs_max: usize::MAX, time_max }
+}
+
+fn plan(args: &LocalizeArgs) -> Plan {
+    Plan { seed: args.seed, ..target::limited(args.limits, STEPS_MAX) }
+}
+
+fn settings(args: &LocalizeArgs) -> Settings {
+    let policy = match args.windows {
+        WindowName::Precise => window::Policy::Precise,
+        WindowName::Paper => window::Policy::Paper,
+    };
+    Settings { window: usize::from(args.window), policy }
+}
+
+fn terms(args: &LocalizeArgs, context: &Context) -> Terms {
+    let or_all = |n: Option<u64>| n.map_or(usize::MAX, |n| n as usize);
+    let terms = Terms::new(plan(args), settings(args), context.is_own.clone());
+    Terms {
+        n_passed: or_all(args.passed),
+        n_failed: or_all(args.failed),
+        formula: formula(args.score),
+        count: args.count.map_or(terms.count, |n| n as usize),
+        checked: if args.no_confirm { 0 } else { terms.checked },
+        ..terms
+    }
+}
+
+fn formula(name: FormulaName) -> Formula {
+    match name {
+        FormulaName::Jaccard => Formula::Jaccard,
+        FormulaName::Tarantula => Formula::Tarantula,
+        FormulaName::Ochiai => Formula::Ochiai,
+        FormulaName::Dstar => Formula::DStar,
+    }
+}
+
+fn order(args: &LocalizeArgs) -> Result<Option<Order>> {
+    let mut order = args.policy.clone();
+    match &mut order {
+        Some(order) if !order.is_seeded() => bail!(
+            "--policy {} runs the program the same way every time; use {}",
+            order.name(),
+            Order::names(Order::POLICIES.into_iter().filter(Order::is_seeded))
+        ),
+        Some(order) => target::delayed(order, args.delay)?,
+        None if args.delay.is_some() => bail!("--delay needs --policy free"),
+        None => {}
+    }
+    Ok(order)
+}
+
+/// Runs of different builds cannot be compared.
+fn same_build(samples: &[Sample]) -> Result<()> {
+    let builds: BTreeSet<_> = samples.iter().map(Sample::build_id).collect();
+    if builds.len() > 1 {
+        bail!(
+            "cannot compare runs of {} different builds of the program ({}); start over without --resume, or keep them in separate directories",
+            builds.len(),
+            builds.into_iter().collect::<Vec<_>>().join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// Why nothing can be learned from the runs.
+fn hopeless(context: &Context, collected: &Collected) -> Option<String> {
+    let samples = &collected.samples;
+    let n_failed = collected.n_failed();
+    let n_threads = samples.iter().map(|sample| sample.facts.n_threads).max().unwrap_or(0);
+    let n = samples.len();
+    if n_threads < 2 {
+        Some("only one thread ran, so no accesses of different threads can be the cause".to_owned())
+    } else if n_failed == 0 {
+        Some(format!(
+            "none of {n} runs failed, so there is nothing to compare; try more runs (--runs) or other input, or find a failing order with raddle hunt"
+        ))
+    } else if n_failed == n {
+        let text = samples.iter().find_map(|sample| {
+            let failed = sample.failed.as_ref()?;
+            let names = context.names();
+            Some(names.failure(&sample.run, &failed.outcome, &failed.failure, None).text)
+        });
+        Some(format!(
+            "all {n} runs failed, so there is nothing to compare with; thread order may not be the cause: {}",
+            text.unwrap_or_default().trim_end()
+        ))
+    } else {
+        None
+    }
+}
+
+/// Prints and keeps a report.
+fn finish(args: &LocalizeArgs, report: Localization, is_hopeless: bool) -> Result<Exit> {
+    let (notes, n_runs) = (report.notes.clone(), report.trials.total);
+    let is_drawable = !report.patterns.is_empty();
+    let report = Report::Localize(report);
+    let options = Options {
+        count: args.count.unwrap_or(SHOWN) as usize,
+        windows: args.histogram,
+        directory: &args.output,
+    };
+    context::print(&report, if args.json { Form::Json } else { Form::Text }, &options)?;
+    for note in notes.iter().filter(|_| is_hopeless || !args.quiet) {
+        eprintln!("raddle: {note}");
+    }
+    if !args.quiet && n_runs > 0 {
+        eprintln!("raddle: {n_runs} runs, including those that checked suspects");
+    }
+    if args.output.is_dir() {
+        context::keep(&report, &args.output)?;
+    }
+    if let Some(path) = &args.dot {
+        if !is_drawable {
+            bail!("--dot: no pattern was found, so there is nothing to draw");
+        }
+        context::write(&report, Form::Dot, &options, path)?;
+    }
+    Ok(if is_hopeless { Exit::Unjudged } else { Exit::Found })
+}

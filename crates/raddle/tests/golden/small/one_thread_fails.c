@@ -1,0 +1,3 @@
+// What is wrong: it fails with one thread already.
+
+int main(void) { return 3; }

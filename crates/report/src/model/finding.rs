@@ -1,0 +1,103 @@
+//! A finding, with names.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::access::Access;
+use super::failure::Failure;
+use super::isolation::IsolationResult;
+
+/// A finding.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// The same as long as functions, variable and pattern are: a hash of these. Neither the kind
+    /// nor a line number is part of it.
+    pub id: String,
+    /// What it is.
+    pub kind: FindingKind,
+    /// The pattern, such as `R1-W2-W1`; empty if there is none.
+    pub pattern: String,
+    /// What the accesses are about.
+    pub variable: Option<String>,
+    /// The accesses in the order that breaks.
+    pub accesses: Vec<Access>,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// Why it is infeasible.
+    pub why: Option<String>,
+    /// What came of forcing it on runs that passed.
+    pub forced: Option<Forced>,
+    /// How the program fails.
+    pub failure: Option<Failure>,
+    /// The clip that shows it, relative to the output directory.
+    pub clip: Option<String>,
+    /// Context switches of the run that shows it.
+    pub switches: usize,
+    /// Where the failure began, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<IsolationResult>,
+}
+
+/// What a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingKind {
+    /// Two accesses without a lock in common.
+    Race,
+    /// A unit of one thread broken by another thread, on one variable.
+    Atomicity,
+    /// The same on variables that belong together.
+    MultiVariable,
+    /// Accesses in the wrong order.
+    Order,
+    /// Threads that wait for each other.
+    Deadlock,
+    /// A failure that nothing explains.
+    Failure,
+}
+
+impl FindingKind {
+    /// As a headline.
+    #[must_use]
+    pub const fn headline(self) -> &'static str {
+        match self {
+            Self::Race => "race",
+            Self::Atomicity => "atomicity violation",
+            Self::MultiVariable => "atomicity violation of variables that belong together",
+            Self::Order => "order violation",
+            Self::Deadlock => "deadlock",
+            Self::Failure => "failure",
+        }
+    }
+}
+
+/// What became of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The program fails.
+    Failing,
+    /// It happens without harm.
+    Benign,
+    /// It cannot be made to happen.
+    Infeasible,
+    /// It was not tried.
+    Untested,
+}
+
+/// What came of forcing an order on runs that passed: how many different schedules failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Forced {
+    /// Schedules that failed in the same way.
+    pub failed: usize,
+    /// Schedules that did not.
+    pub passed: usize,
+}
+
+impl Forced {
+    /// How many schedules there were.
+    #[must_use]
+    pub const fn n(self) -> usize {
+        self.failed + self.passed
+    }
+}

@@ -1,0 +1,220 @@
+//! A hunt's findings with names.
+
+use raddle_analysis::anomaly::AnomalyKind;
+use raddle_lab::budget::Budget;
+use raddle_lab::hunt::finding::{self as ids, FindingVerdict};
+use raddle_lab::hunt::{Hunt as Hunted, NoOrder};
+use raddle_symbols::name::Namer;
+use raddle_trial::Trial;
+use rustc_hash::FxHashMap;
+
+use super::access::Named;
+use super::{Names, id};
+use crate::model::{Anomalies, Finding, FindingKind, Forced, Hunt, Stopped, Trials, Verdict};
+
+/// A hunt that is over.
+pub struct HuntInput<'a> {
+    /// What came of it.
+    pub hunt: &'a Hunted,
+    /// What it took.
+    pub budget: &'a Budget,
+    /// Whether it may have stopped before the budget was used up because something was found.
+    pub stops_when_found: bool,
+}
+
+impl Names<'_> {
+    /// A hunt with names. Clips and isolations are added by whoever makes them.
+    #[must_use]
+    pub fn hunt(&self, input: &HuntInput<'_>) -> Hunt {
+        let HuntInput { hunt, budget, stops_when_found } = input;
+        let tally = hunt.tally;
+        let findings = self.findings(&hunt.findings);
+        let is_found = findings.iter().any(|finding| finding.verdict == Verdict::Failing);
+        let stopped = match () {
+            () if budget.is_interrupted() => Stopped::Interrupted,
+            () if is_found && *stops_when_found => Stopped::Found,
+            () if budget.left() == 0 => Stopped::Runs,
+            () if budget.is_stopped() => Stopped::Time,
+            () => Stopped::NothingNew,
+        };
+        let mut notes = Vec::new();
+        if let Some(irregular) = &hunt.difference {
+            let [first, second] = &irregular.runs;
+            if let (Some(first), Some(second)) = (&first.trace, &second.trace) {
+                let difference = self.difference(&irregular.difference, [first, second]);
+                notes.push(format!(
+                    "this program does not repeat under the same schedule; {difference}"
+                ));
+            }
+        }
+        if hunt.n_gone > 0 {
+            let failures = if hunt.n_gone == 1 { "a failure" } else { "some failures" };
+            notes.push(format!(
+                "{failures} did not come again when nothing else ran; parallel runs may disturb each other: try --jobs 1"
+            ));
+        }
+        let n_runs = budget.n_runs();
+        if budget.n_failed() == n_runs && n_runs > 10 {
+            notes.push(
+                "it failed under every schedule that was tried; thread order may not be the cause"
+                    .into(),
+            );
+        }
+        Hunt {
+            trials: trials(budget, tally.infeasible),
+            anomalies: Anomalies {
+                predicted: tally.predicted,
+                observed: tally.observed,
+                feasible: tally.failing + tally.benign,
+                failing: tally.failing,
+                benign: tally.benign,
+                infeasible: tally.infeasible,
+                untested: tally.untested(),
+            },
+            recorded: tally.recorded,
+            explored: tally.explored,
+            stopped,
+            findings,
+            notes,
+        }
+    }
+
+    /// A hunt in a program in which the order of threads makes no difference.
+    #[must_use]
+    pub fn no_order(&self, why: NoOrder, trial: &Trial, budget: &Budget) -> Hunt {
+        let why = match why {
+            NoOrder::OneThread => "only one thread ran, so there is no order to change",
+            NoOrder::NothingShared => {
+                "its threads share no memory that is written and wait only for each other to end, so their order makes no difference"
+            }
+        };
+        let failure = trial.failure().map(|failure| {
+            let execution = &trial.execution;
+            self.failure(&execution.run, &execution.outcome, failure, None)
+        });
+        let finding = failure.map(|failure| Finding {
+            id: id::of_failure(&failure),
+            kind: FindingKind::Failure,
+            pattern: String::new(),
+            variable: None,
+            accesses: Vec::new(),
+            verdict: Verdict::Failing,
+            why: None,
+            forced: None,
+            failure: Some(failure),
+            clip: None,
+            switches: 0,
+            isolation: None,
+        });
+        Hunt {
+            trials: trials(budget, 0),
+            anomalies: Anomalies::default(),
+            recorded: budget.n_runs(),
+            explored: 0,
+            stopped: Stopped::NoOrder,
+            findings: finding.into_iter().collect(),
+            notes: vec![why.to_owned()],
+        }
+    }
+
+    /// Findings with names: accesses of the same run in one pass over its trace.
+    fn findings(&self, findings: &[ids::Finding]) -> Vec<Finding> {
+        let mut by_run: FxHashMap<*const raddle_trace::run::Run, Vec<usize>> = FxHashMap::default();
+        let mut order = Vec::new();
+        for (at, finding) in findings.iter().enumerate() {
+            let Some((run, _)) = finding.source() else { continue };
+            let group = by_run.entry(std::ptr::from_ref(run)).or_default();
+            if group.is_empty() {
+                order.push(std::ptr::from_ref(run));
+            }
+            group.push(at);
+        }
+        let mut named: Vec<Named> = findings.iter().map(|_| Named::default()).collect();
+        for run in order {
+            let members = &by_run[&run];
+            let Some((run, trace)) = findings[members[0]].source() else { continue };
+            let groups: Vec<_> = members.iter().map(|&at| &findings[at].accesses[..]).collect();
+            for (&at, group) in members.iter().zip(self.accesses(run, trace, &groups)) {
+                named[at] = group;
+            }
+        }
+        let pairs = findings.iter().zip(named);
+        pairs.map(|(finding, named)| self.finding(finding, named)).collect()
+    }
+
+    fn finding(&self, finding: &ids::Finding, named: Named) -> Finding {
+        let failure = finding.proof.as_ref().and_then(|proof| {
+            let execution = &proof.trial.execution;
+            let trace = proof.recorded.as_ref().map(|recorded| &*recorded.trace);
+            let failure = proof.trial.failure()?;
+            Some(self.failure(&execution.run, &execution.outcome, failure, trace))
+        });
+        let id = match &failure {
+            Some(failure) if named.accesses.is_empty() => id::of_failure(failure),
+            _ => id::of_accesses(&finding.pattern, &named),
+        };
+        Finding {
+            id,
+            kind: match finding.kind {
+                ids::FindingKind::Anomaly(kind) => FindingKind::from(kind),
+                ids::FindingKind::Failure => FindingKind::Failure,
+            },
+            pattern: finding.pattern.clone(),
+            variable: named.variable,
+            accesses: named.accesses,
+            verdict: match finding.verdict {
+                FindingVerdict::Failing => Verdict::Failing,
+                FindingVerdict::Benign => Verdict::Benign,
+                FindingVerdict::Infeasible => Verdict::Infeasible,
+                FindingVerdict::Untested => Verdict::Untested,
+            },
+            why: self.why(finding),
+            forced: finding.forced.map(Forced::from),
+            failure,
+            clip: None,
+            switches: finding.n_switches(),
+            isolation: None,
+        }
+    }
+
+    /// Why an anomaly is infeasible.
+    fn why(&self, finding: &ids::Finding) -> Option<String> {
+        if finding.verdict != FindingVerdict::Infeasible {
+            return None;
+        }
+        let (Some((thread, pc)), Some((run, _))) = (finding.left, finding.source()) else {
+            return Some("no order of the other events allows it".to_owned());
+        };
+        let namer = Namer::new(run, self.cache);
+        let place = namer.own_site(pc, None);
+        Some(format!("{} took a different path at {place}", namer.thread(thread)))
+    }
+}
+
+/// Executions so far.
+pub(super) fn trials(budget: &Budget, infeasible: usize) -> Trials {
+    Trials {
+        total: budget.n_runs(),
+        failed: budget.n_failed(),
+        infeasible,
+        not_judged: budget.n_not_judged(),
+    }
+}
+
+impl From<AnomalyKind> for FindingKind {
+    fn from(kind: AnomalyKind) -> Self {
+        match kind {
+            AnomalyKind::Race => Self::Race,
+            AnomalyKind::Atomicity => Self::Atomicity,
+            AnomalyKind::MultiVariable => Self::MultiVariable,
+            AnomalyKind::Order => Self::Order,
+            AnomalyKind::Deadlock => Self::Deadlock,
+        }
+    }
+}
+
+impl From<raddle_lab::compare::check::Forcing> for Forced {
+    fn from(forced: raddle_lab::compare::check::Forcing) -> Self {
+        Self { failed: forced.n_failed, passed: forced.n_passed }
+    }
+}

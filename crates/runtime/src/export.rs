@@ -1,0 +1,197 @@
+//! Exports functions under the names that the target calls.
+//!
+//! `pthread_exit`, cancellation and C++ exceptions unwind the stack below us. Rust forbids that
+//! for its own frames, so whatever calls into the target is assembly with unwind information, and
+//! a thread is cancelled only on the way out of an interposed function, when none of our frames
+//! is left.
+
+use core::arch::global_asm;
+use core::sync::atomic::AtomicUsize;
+
+/// The address of libc's `pthread_testcancel`, set at start.
+pub(crate) static TESTCANCEL: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" {
+    /// Called on the way out of a cancellation point.
+    pub(crate) fn raddle_cancel();
+}
+
+global_asm!(
+    ".text",
+    ".hidden raddle_cancel",
+    ".globl raddle_cancel",
+    ".type raddle_cancel,@function",
+    "raddle_cancel:",
+    ".cfi_startproc",
+    // The result, which may be two registers wide.
+    "push rax",
+    ".cfi_adjust_cfa_offset 8",
+    "push rdx",
+    ".cfi_adjust_cfa_offset 8",
+    "sub rsp, 8",
+    ".cfi_adjust_cfa_offset 8",
+    "call {begin}",
+    "call qword ptr [rip + {testcancel}]",
+    "add rsp, 8",
+    ".cfi_adjust_cfa_offset -8",
+    "pop rdx",
+    ".cfi_adjust_cfa_offset -8",
+    "pop rax",
+    ".cfi_adjust_cfa_offset -8",
+    "ret",
+    ".cfi_endproc",
+    ".size raddle_cancel, . - raddle_cancel",
+    testcancel = sym TESTCANCEL,
+    begin = sym crate::sched::begin_cancellation,
+);
+
+/// Exports functions under names of libc. Each stores its return address and continues in a
+/// function of ours.
+macro_rules! export {
+    ($($name:ident => $inner:path;)*) => {$(
+        /// See the inner function.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub(crate) extern "C" fn $name() {
+            core::arch::naked_asm!(
+                "mov r10, qword ptr [rip + raddle_tls@GOTTPOFF]",
+                "mov r11, qword ptr [rsp]",
+                "mov qword ptr fs:[r10 + {caller}], r11",
+                "jmp {inner}",
+                caller = const $crate::tls::CALLER,
+                inner = sym $inner,
+            )
+        }
+    )*};
+}
+pub(crate) use export;
+
+/// As [`export!`], for cancellation points, and for whatever a thread with asynchronous cancellation
+/// may repeat forever. A seventh argument, on the stack, is passed on.
+macro_rules! export_cancellable {
+    ($($name:ident => $inner:path;)*) => {$(
+        /// See the inner function.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub(crate) extern "C" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "mov r10, qword ptr [rip + raddle_tls@GOTTPOFF]",
+                "mov r11, qword ptr [rsp]",
+                "mov qword ptr fs:[r10 + {caller}], r11",
+                "push qword ptr [rsp + 8]",
+                ".cfi_adjust_cfa_offset 8",
+                "call {inner}",
+                "add rsp, 8",
+                ".cfi_adjust_cfa_offset -8",
+                "mov r10, qword ptr [rip + raddle_tls@GOTTPOFF]",
+                "cmp qword ptr fs:[r10 + {cancel}], 0",
+                "jne {cancelled}",
+                "ret",
+                ".cfi_endproc",
+                caller = const $crate::tls::CALLER,
+                cancel = const $crate::tls::CANCEL,
+                inner = sym $inner,
+                cancelled = sym $crate::export::raddle_cancel,
+            )
+        }
+    )*};
+}
+pub(crate) use export_cancellable;
+
+/// Exports functions that are libc's own, after a look at their arguments: `note` gets the
+/// arguments and returns the address of libc's function, which then runs as if it had been called
+/// directly. So no frame of ours is below callbacks of the program's.
+macro_rules! export_noted {
+    ($($name:ident => $note:path;)*) => {$(
+        /// See the function that looks at its arguments.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub(crate) extern "C" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "mov r10, qword ptr [rip + raddle_tls@GOTTPOFF]",
+                "mov r11, qword ptr [rsp]",
+                "mov qword ptr fs:[r10 + {caller}], r11",
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "push rcx",
+                "push r8",
+                "push r9",
+                "sub rsp, 8",
+                ".cfi_adjust_cfa_offset 56",
+                "call {note}",
+                "add rsp, 8",
+                "pop r9",
+                "pop r8",
+                "pop rcx",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                ".cfi_adjust_cfa_offset -56",
+                "jmp rax",
+                ".cfi_endproc",
+                caller = const $crate::tls::CALLER,
+                note = sym $note,
+            )
+        }
+    )*};
+}
+pub(crate) use export_noted;
+
+/// Exports functions with a variable number of arguments. The inner function gets the fixed ones
+/// and a `va_list`, in the named register of the argument that follows them.
+macro_rules! export_variadic {
+    ($($name:ident($n_fixed:literal, $register:literal) => $inner:path;)*) => {$(
+        /// See the inner function.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub(crate) extern "C" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "mov r10, qword ptr [rip + raddle_tls@GOTTPOFF]",
+                "mov r11, qword ptr [rsp]",
+                "mov qword ptr fs:[r10 + {caller}], r11",
+                "sub rsp, 216",
+                ".cfi_adjust_cfa_offset 216",
+                // The area of registers, as the ABI wants it.
+                "mov qword ptr [rsp + 32], rdi",
+                "mov qword ptr [rsp + 40], rsi",
+                "mov qword ptr [rsp + 48], rdx",
+                "mov qword ptr [rsp + 56], rcx",
+                "mov qword ptr [rsp + 64], r8",
+                "mov qword ptr [rsp + 72], r9",
+                "test al, al",
+                "je 2f",
+                "movaps xmmword ptr [rsp + 80], xmm0",
+                "movaps xmmword ptr [rsp + 96], xmm1",
+                "movaps xmmword ptr [rsp + 112], xmm2",
+                "movaps xmmword ptr [rsp + 128], xmm3",
+                "movaps xmmword ptr [rsp + 144], xmm4",
+                "movaps xmmword ptr [rsp + 160], xmm5",
+                "movaps xmmword ptr [rsp + 176], xmm6",
+                "movaps xmmword ptr [rsp + 192], xmm7",
+                "2:",
+                // The list: offsets of the next arguments in that area, where the others are, the
+                // area.
+                "mov dword ptr [rsp], {n_fixed} * 8",
+                "mov dword ptr [rsp + 4], 48",
+                "lea r11, [rsp + 224]",
+                "mov qword ptr [rsp + 8], r11",
+                "lea r11, [rsp + 32]",
+                "mov qword ptr [rsp + 16], r11",
+                concat!("mov ", $register, ", rsp"),
+                "call {inner}",
+                "add rsp, 216",
+                ".cfi_adjust_cfa_offset -216",
+                "ret",
+                ".cfi_endproc",
+                caller = const $crate::tls::CALLER,
+                n_fixed = const $n_fixed,
+                inner = sym $inner,
+            )
+        }
+    )*};
+}
+pub(crate) use export_variadic;
