@@ -1,6 +1,8 @@
-// Covers: memory that is freed while a lock in it is held.
+// About: memory that is freed while a lock in it is held.
+// Covers: calloc, free, pthread_mutex_lock, pthread_mutex_unlock, sched_yield
 // Outcome: exit 0 | misuse
 // Must: misuse
+// Free: no, libc has the block back at once, and unlocking in it damages the heap.
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>

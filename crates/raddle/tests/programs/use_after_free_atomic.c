@@ -1,6 +1,8 @@
-// Covers: an atomic update of freed memory.
+// About: an atomic update of freed memory.
+// Covers: calloc, free
 // Outcome: exit 0 | use after free
 // Must: use after free
+// Free: no, libc has the block back at once, and writing to it damages the heap.
 #include <pthread.h>
 #include <stdlib.h>
 
