@@ -27,7 +27,7 @@ pub const VARIABLE: &str = "RADDLE_CONTROL";
 /// First word of a control block.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"raddle\0c");
 /// Incremented with any change of this file or of [`crate::record`].
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// Maximum number of threads in a run, one after another or at a time. Slots that no thread has
 /// used take no memory.
 pub const THREADS_MAX: usize = 1 << 18;
@@ -256,7 +256,8 @@ pub struct ThreadSlot {
     pub n_children: AtomicU32,
     /// Its kernel thread id.
     pub kernel_id: AtomicU32,
-    /// For a waiting thread: the holder of what it waits for, or `u32::MAX`.
+    /// For a waiting thread of a deadlock, or of a cycle beside threads that can run: the holder
+    /// of what it waits for. Otherwise `u32::MAX`.
     pub holder: AtomicU32,
     /// The address of what it waits for.
     pub object: AtomicU64,

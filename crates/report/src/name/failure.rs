@@ -93,7 +93,8 @@ impl Names<'_> {
         if let Some(trace) = trace {
             explainer.look_back(trace);
         }
-        explainer.end() + &explainer.doubts()
+        let (end, doubts) = (explainer.end(), explainer.doubts());
+        if end.is_empty() { doubts.trim_start().to_owned() } else { end + &doubts }
     }
 }
 
@@ -406,6 +407,13 @@ impl<'a> Explainer<'a> {
         }
         if overflow {
             text += "  note: too many threads or libraries; this report is incomplete\n";
+        }
+        let cycle = cycle(&outcome.threads);
+        if !cycle.is_empty() && !matches!(outcome.end, End::Deadlock | End::LostWakeup) {
+            text += "  note: a lock cycle formed, but the program ended before it was a deadlock\n";
+            for thread in cycle {
+                let _ = writeln!(text, "    {}", self.thread(thread));
+            }
         }
         text
     }

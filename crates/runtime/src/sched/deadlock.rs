@@ -6,52 +6,20 @@ use raddle_trace::control::Ending;
 
 use super::Sched;
 use super::object::{NOBODY, Object};
-use super::thread::{NEVER, Wait};
+use super::target::{Target, peek32};
+use super::thread::Wait;
 use crate::{die, shared};
 
 impl Sched {
-    /// The thread that holds what this thread waits for, and where it acquired it.
-    fn holder(&self, id: u32, wait: Wait) -> Option<(u32, u64)> {
-        match wait {
-            Wait::Lock(at) | Wait::WriteLock(at) | Wait::ReadLock(at) => {
-                let lock = self.objects.get(&at)?;
-                if lock.owner != NOBODY {
-                    return Some((lock.owner, lock.owner_pc));
-                }
-                // A writer waits for all readers; the one that is blocked too is the culprit, and
-                // a reader that wants to write is its own.
-                let blocked = |&&(reader, _): &&(u32, u64)| {
-                    reader == id || self.threads[reader as usize].wait != Wait::Nothing
-                };
-                lock.readers.iter().find(blocked).or(lock.readers.first()).copied()
-            }
-            Wait::Join(other) => Some((other, self.threads[other as usize].pc)),
-            _ => None,
+    /// Notes whether a thread that now waits closes a cycle of waiting threads. If the program ends
+    /// all the same, who waits for whom is still to be told.
+    pub(super) fn check_cycle(&mut self, me: u32) {
+        if !self.model.note_cycle(me, &Target) {
+            return;
         }
-    }
-
-    /// Ends the run if a thread that now waits closes a cycle of waiting threads without a
-    /// deadline: nothing that other threads do can break it.
-    pub(super) fn check_cycle(&self, me: u32) {
         let mut at = me;
-        for _ in 0..self.threads.len() {
-            let thread = &self.threads[at as usize];
-            if thread.ended
-                || thread.deadline != NEVER
-                || thread.woken.is_some()
-                || thread.cancelled
-                || thread.interrupted
-            {
-                return;
-            }
-            if self.ready(at, thread.wait) {
-                return;
-            }
-            match self.holder(at, thread.wait) {
-                Some((next, _)) if next == me => self.deadlock(Some(me)),
-                Some((next, _)) => at = next,
-                None => return,
-            }
+        while let Some((holder, _)) = self.publish_holder(at).filter(|&(holder, _)| holder != me) {
+            at = holder;
         }
     }
 
@@ -62,35 +30,46 @@ impl Sched {
         let Some(object) = self.objects.get_mut(&at).filter(|object| object.missed_pc != 0) else {
             return;
         };
-        if object.missed.is_some_and(|(word, _)| word != super::peek32(at)) {
+        if object.missed.is_some_and(|(word, _)| word != peek32(at)) {
             object.missed_pc = 0;
         }
     }
 
-    /// Reports what each thread waits for and ends the run.
-    pub(super) fn deadlock(&self, last: Option<u32>) -> ! {
-        let mut ending = Ending::Deadlock;
+    /// Publishes what a thread waits for, and who holds that.
+    fn publish_holder(&self, id: u32) -> Option<(u32, u64)> {
+        self.publish(id);
+        let holder = self.holder(id, self.threads[id as usize].wait);
+        let (thread, pc) = holder.unwrap_or((NOBODY, 0));
+        let slot = shared::slot(id);
+        slot.holder.store(thread, Ordering::Relaxed);
+        slot.holder_pc.store(pc, Ordering::Relaxed);
+        holder
+    }
+
+    /// Publishes what each thread waits for; returns whether one missed its wake-up.
+    fn publish_waits(&self) -> bool {
+        let mut any_missed = false;
         for &id in &self.live {
             let thread = &self.threads[id as usize];
-            self.publish(id);
-            let slot = shared::slot(id);
-            let (holder, pc) = self.holder(id, thread.wait).unwrap_or((NOBODY, 0));
-            slot.holder.store(holder, Ordering::Relaxed);
-            slot.holder_pc.store(pc, Ordering::Relaxed);
+            self.publish_holder(id);
             if let Wait::Cond(at) | Wait::Futex(at, _) = thread.wait {
                 // A futex that has changed since is waited on for another reason, like a lock;
                 // and so is one whose waiter sent the wake-up itself.
                 let current = |object: &&Object| {
-                    object.missed.is_none_or(|(word, by)| word == super::peek32(at) && by != id)
+                    object.missed.is_none_or(|(word, by)| word == peek32(at) && by != id)
                 };
                 let missed =
                     self.objects.get(&at).filter(current).map_or(0, |object| object.missed_pc);
-                slot.missed_pc.store(missed, Ordering::Relaxed);
-                if missed != 0 {
-                    ending = Ending::LostWakeup;
-                }
+                shared::slot(id).missed_pc.store(missed, Ordering::Relaxed);
+                any_missed |= missed != 0;
             }
         }
+        any_missed
+    }
+
+    /// Reports what each thread waits for and ends the run.
+    pub(super) fn deadlock(&self, last: Option<u32>) -> ! {
+        let ending = if self.publish_waits() { Ending::LostWakeup } else { Ending::Deadlock };
         let last = last.unwrap_or(0);
         let thread = &self.threads[last as usize];
         die::stop(ending, last, thread.pc, thread.wait.published().1)

@@ -176,7 +176,7 @@ impl Sched {
         }
     }
 
-    /// Does what is due.
+    /// Does what is due, and tells the model when the next timer is.
     pub(super) fn fire_timers(&mut self) {
         for action in self.timers.due(self.now(), self.stepped()) {
             match action {
@@ -189,6 +189,7 @@ impl Sched {
                 Action::Descriptor(descriptor) => self.timers.show(descriptor),
             }
         }
+        self.model.timer = self.timers.next_deadline();
     }
 }
 

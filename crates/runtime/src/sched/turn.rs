@@ -5,10 +5,10 @@ use core::sync::atomic::Ordering;
 use raddle_trace::control::State;
 use raddle_trace::record::{Kind, Switch, Wake};
 
+use super::object::NOBODY;
+use super::target::Target;
 use super::thread::{NEVER, Wait};
-use super::{
-    Leaving, Next, RETURNING, SCHED, STEPS_PER_YIELD, Sched, any_ready, hand_to, watchdog,
-};
+use super::{Leaving, Next, RETURNING, SCHED, Sched, any_ready, hand_to, watchdog};
 use crate::guarded::Guard;
 use crate::{history, lane, shared, signals, sys, tls};
 
@@ -20,7 +20,7 @@ pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -
     let mut sched = SCHED.lock();
     let mut asked = !sync || sched.follow.is_some();
     loop {
-        match sched.wake_of(me, wait, deadline) {
+        match sched.wake_of(me, wait, deadline, sched.now(), &Target) {
             Some(wake) => {
                 let countdown = tls::get(tls::COUNTDOWN) as i64;
                 let sticky = tls::sticky();
@@ -99,8 +99,7 @@ pub(crate) fn yield_turn(me: u32, pc: u64) {
         return;
     }
     let mut sched = SCHED.lock();
-    sched.threads[me as usize].yielded = true;
-    sched.idle_yields += 1;
+    sched.note_yield(me);
     drop(step_aside(sched, me, pc, Wait::Nothing, NEVER, Switch::Yielded));
 }
 
@@ -143,13 +142,7 @@ fn step_aside<'a>(
     sched.publish(me);
     let sticky = tls::sticky() && reason != Switch::Blocked;
     if reason != Switch::Yielded {
-        sched.credit += done;
-        let repaid = (sched.credit / STEPS_PER_YIELD).min(u64::from(u32::MAX)) as u32;
-        sched.credit %= STEPS_PER_YIELD;
-        sched.idle_yields = sched.idle_yields.saturating_sub(repaid);
-        if reason == Switch::Blocked {
-            sched.idle_yields = 0;
-        }
+        sched.note_work(done, reason == Switch::Blocked);
     }
     let next = if sticky { Next::Run(me) } else { sched.next(Some(me), reason, pc) };
     if matches!(next, Next::Run(next) if next == me) {
@@ -188,7 +181,9 @@ fn pass(mut sched: Guard<'_, Sched>, next: Next) {
 fn arm(sched: &mut Sched, me: u32) {
     let thread = &mut sched.threads[me as usize];
     (thread.wait, thread.deadline) = (Wait::Nothing, NEVER);
-    shared::slot(me).state.store(State::Ready as u32, Ordering::Relaxed);
+    let slot = shared::slot(me);
+    slot.state.store(State::Ready as u32, Ordering::Relaxed);
+    slot.holder.store(NOBODY, Ordering::Relaxed);
     tls::set(tls::BUDGET, thread.budget);
     tls::set(tls::COUNTDOWN, thread.budget);
     tls::set(tls::TURN, 1);
@@ -368,16 +363,13 @@ pub(crate) fn end(me: u32) {
         lane::append_all(Kind::End, 0, 0, 0, 0, &[]);
     }
     sched.fold(me);
-    let at = sched.live.partition_point(|&other| other < me);
-    sched.live.remove(at);
     let kernel_id = sys::gettid();
+    sched.model.end(me);
     let thread = &mut sched.threads[me as usize];
-    thread.ended = true;
     thread.tls = 0;
     let pc = thread.pc;
     let slot = shared::slot(me);
     slot.state.store(State::Ended as u32, Ordering::Relaxed);
-    sched.idle_yields = 0;
     // After the last thread, libc ends the process.
     let next =
         if sched.live.is_empty() { Next::Idle } else { sched.next(Some(me), Switch::Ended, pc) };

@@ -15,6 +15,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use raddle_trace::control::{NO_WATCHDOG, NONDETERMINISTIC};
 use raddle_trace::record::Switch;
 
+use super::model::follow::OUTSIDE_NS;
+use super::target::Target;
 use super::thread::Wait;
 use super::{Leaving, Next, SCHED, Sched, hand_to};
 use crate::guarded::Guard;
@@ -26,10 +28,9 @@ pub(super) const LOOK_NS: u64 = 50_000_000;
 const ASLEEP_NS: u64 = 100_000_000;
 /// How long a running thread that performs no step keeps the turn.
 const BUSY_NS: u64 = 2_000_000_000;
-/// How long a schedule lets all threads wait for something from outside: for a signal from the
-/// program itself that is on its way, and for anything else.
+/// How long a schedule lets all threads wait for a signal from the program itself that is on its
+/// way; for anything else from outside it is [`OUTSIDE_NS`].
 const SIGNAL_NS: u64 = 500_000_000;
-pub(super) const OUTSIDE_NS: u64 = 3_000_000_000;
 
 /// The state at the last check.
 pub(super) struct Watch {
@@ -107,7 +108,7 @@ fn check_idle(mut sched: Guard<'_, Sched>) {
         sched.watch = Watch { current, countdown, steps, asleep_since: now, stuck_since: now };
         return;
     }
-    let Some(wait) = sched.waits_idle() else { return };
+    let Some(wait) = sched.awaits_instead(&Target) else { return };
     let is_alone = sched.n_processes == 0 && sched.n_sources == 0;
     let patience = match wait {
         Wait::Signal | Wait::SignalOf(_) if is_alone => SIGNAL_NS,
@@ -116,7 +117,11 @@ fn check_idle(mut sched: Guard<'_, Sched>) {
     if now - sched.watch.stuck_since < patience {
         return;
     }
-    sched.leave_idle();
+    // The last stretch: how it ends is how the run ends.
+    match sched.departure() {
+        Some(departure) => sched.depart(departure),
+        None => sched.follow = None,
+    }
     let pc = sched.leaving.as_ref().map_or(0, |leaving| leaving.pc);
     if let Next::Run(id) = sched.next(None, Switch::Blocked, pc) {
         sched.grant(id);

@@ -22,6 +22,8 @@ pub(crate) enum Cause {
     Idle,
     /// It has used up the steps that it was granted.
     Limit,
+    /// Some of its threads wait for each other, and others can run: see [`super::cycle`].
+    Cycle,
 }
 
 /// A run under the fair scheduler.

@@ -1,0 +1,226 @@
+//! Who runs next, and what happens if nobody can.
+
+use raddle_trace::record::Switch;
+
+use super::decision::{Decision, Look, Looked, Question};
+use super::fairness::{Cause, Fairness};
+use super::policy::Situation;
+use super::thread::{NEVER, Wait};
+use super::{EXPIRY_STEPS, Model, World};
+
+/// After this many consecutive steps, the other threads go first once, whatever the policy says.
+const STRETCH_MAX: u64 = 500_000;
+/// After this many yields without any progress, time jumps.
+const PATIENT_YIELDS_MAX: u32 = 200;
+/// After this many yields without any progress, threads take turns: see [`super::fairness`].
+const IDLE_YIELDS_MAX: u32 = 10_000;
+/// Real time for a process outside to write what a thread waits for, before virtual time jumps to
+/// a deadline.
+const GRACE_NS: u64 = 2_000_000;
+/// After this many unsuccessful grace periods, only one jump in as many grants another.
+const GRACES: u32 = 16;
+
+impl Model {
+    /// Decides what happens next. Timers that are due have fired.
+    pub(crate) fn decide(&mut self, question: &mut Question, world: &impl World) -> Decision {
+        // A thread that spins to the end of the run is given up by the same rule as without a
+        // schedule.
+        let is_idle = self.idle_yields > IDLE_YIELDS_MAX && !question.is_compared;
+        self.follow.take_if(|follow| is_idle && follow.is_in_last_stretch());
+        if self.follow.is_some() {
+            if let Some(decision) = self.decide_followed(question, world) {
+                return decision;
+            }
+            self.follow = None;
+        }
+        self.measure_stretch(question);
+        self.be_fair_beside_cycle();
+        loop {
+            self.collect_runnable(world);
+            if self.early_sleepers
+                && self.choices.below(16) == 0
+                && self.any_waits(|wait| wait == Wait::Sleep)
+                && let Some(ns) = self.ns_to_deadline()
+            {
+                return Decision::Jump { ns, marked: true };
+            }
+            if self.idle_yields == 0 {
+                self.fairness.take_if(|fairness| fairness.cause == Cause::Idle);
+            }
+            if self.all_yielded() && self.call_back() {
+                continue;
+            }
+            if self.runnable.is_empty() {
+                return self.decide_without_runnable(question, world);
+            }
+            return self.decide_among_runnable(question);
+        }
+    }
+
+    /// A thread that only works, for a long time, may still be waiting for others.
+    fn measure_stretch(&mut self, question: &mut Question) {
+        let is_measured = core::mem::replace(&mut question.is_measured, true);
+        if let (Switch::Preempt, Some(last), false) = (question.reason, question.last, is_measured)
+        {
+            let thread = &mut self.threads[last as usize];
+            if thread.stretch >= STRETCH_MAX {
+                thread.yielded = true;
+                question.reason = Switch::Yielded;
+            }
+        }
+    }
+
+    fn all_yielded(&self) -> bool {
+        self.runnable.iter().all(|candidate| self.threads[candidate.thread as usize].yielded)
+    }
+
+    /// Readmits threads that returned from outside; returns whether there were any.
+    fn call_back(&mut self) -> bool {
+        let mut any = false;
+        for &id in &self.live {
+            let wait = &mut self.threads[id as usize].wait;
+            if *wait == Wait::Back {
+                *wait = Wait::Nothing;
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Some threads can run.
+    fn decide_among_runnable(&mut self, question: &Question) -> Decision {
+        if self.each_had_its_share()
+            && let Some(ns) = self.ns_to_deadline()
+        {
+            return Decision::Jump { ns, marked: true };
+        }
+        if self.fairness.is_some() {
+            return Decision::Run(Fairness::choose(&self.runnable, question.last));
+        }
+        if self.all_yielded() {
+            if self.idle_yields > PATIENT_YIELDS_MAX
+                && let Some(ns) = self.ns_to_deadline()
+            {
+                self.idle_yields = 0;
+                return Decision::Jump { ns, marked: true };
+            }
+            if self.idle_yields > IDLE_YIELDS_MAX {
+                match self.idle_max {
+                    0 => self.idle_yields = 1,
+                    most => self.be_fair(Cause::Idle, most),
+                }
+            }
+            for candidate in &self.runnable {
+                self.threads[candidate.thread as usize].yielded = false;
+            }
+            // A thread that has just yielded goes after the others.
+            if question.reason == Switch::Yielded && self.runnable.len() > 1 {
+                self.runnable.retain(|candidate| Some(candidate.thread) != question.last);
+            }
+        } else {
+            let threads = &self.threads;
+            self.runnable.retain(|candidate| !threads[candidate.thread as usize].yielded);
+        }
+        let situation = Situation {
+            runnable: &self.runnable,
+            last: question.last,
+            reason: question.reason,
+            steps: self.steps,
+        };
+        let Some(policy) = self.policy.as_mut() else { die!("internal bug: no policy") };
+        Decision::Run(policy.choose(&situation))
+    }
+
+    /// Whether a deadline may expire although threads can run: each of them has had its share of
+    /// time since the last one did.
+    fn each_had_its_share(&self) -> bool {
+        self.runnable.iter().all(|candidate| {
+            let thread = &self.threads[candidate.thread as usize];
+            thread.steps.saturating_sub(thread.steps_at_jump) >= EXPIRY_STEPS
+        })
+    }
+
+    /// Nobody can run: lets time pass, looks outside, or finds that there is nothing to wait for.
+    fn decide_without_runnable(&mut self, question: &mut Question, world: &impl World) -> Decision {
+        let on_outside = self.n_sources > 0
+            || self
+                .any_waits(|wait| matches!(wait, Wait::Outside | Wait::Signal | Wait::SignalOf(_)));
+        let deadline = self.next_deadline();
+        let to_deadline = deadline.map_or(NEVER, |deadline| deadline.saturating_sub(self.now()));
+        let on_descriptors = self.any_waits(|wait| matches!(wait, Wait::Descriptors(..)));
+        if on_descriptors && !question.looked.input {
+            // A process outside may still write. A deadline grants it real time only if there is
+            // one: a child process.
+            let leaves = |id: u32| self.threads[id as usize].wait == Wait::Outside;
+            // Who decides has yet to make its own call. Others look for input meanwhile.
+            if deadline.is_none() && question.last.is_some_and(leaves) {
+                return Decision::Idle;
+            }
+            let is_alone = deadline.is_some() && self.n_processes == 0;
+            let ns = if is_alone { self.grace_ns() } else { to_deadline };
+            question.looked.input = true;
+            return Decision::Look { what: Look::Input, ns };
+        }
+        if !question.looked.help && self.may_be_helped(world) {
+            question.looked.help = true;
+            return Decision::Look { what: Look::Help, ns: to_deadline };
+        }
+        if deadline.is_some() {
+            // What was looked for until now may come until the next deadline.
+            question.looked = Looked::default();
+            return Decision::Jump { ns: to_deadline, marked: false };
+        }
+        if on_outside { Decision::Idle } else { Decision::Stuck }
+    }
+
+    /// Real time that this jump grants.
+    fn grace_ns(&mut self) -> u64 {
+        self.n_graces += 1;
+        let given = self.n_graces <= GRACES || self.n_graces.is_multiple_of(GRACES);
+        if given { GRACE_NS } else { 0 }
+    }
+
+    /// What was looked for has come.
+    pub(crate) fn found(&mut self, question: &mut Question, what: Look) {
+        question.looked = Looked::default();
+        match what {
+            Look::Input => self.n_graces = 0,
+            Look::Help => {}
+        }
+    }
+
+    /// Whether a child process may act on what a thread waits for.
+    pub(crate) fn may_be_helped(&self, world: &impl World) -> bool {
+        self.n_processes > 0
+            && self.any_waits(|wait| is_shared(wait, world))
+            && world.has_children()
+    }
+}
+
+/// Whether what is waited for is shared between processes, as glibc marks it.
+pub(crate) fn is_shared(wait: Wait, world: &impl World) -> bool {
+    let word = |at: u64, index: u64| world.word(at + 4 * index);
+    match wait {
+        // `__kind`, and in it PTHREAD_MUTEX_PSHARED_BIT.
+        Wait::Lock(at) => word(at, 4) & 128 != 0,
+        // `__shared`.
+        Wait::ReadLock(at) | Wait::WriteLock(at) => word(at, 7) != 0,
+        // `__wrefs`.
+        Wait::Cond(at) => word(at, 9) & 1 != 0,
+        // `private`, which is 0 if it is.
+        Wait::Semaphore(at) => word(at, 2) != 0,
+        Wait::Nothing
+        | Wait::Futex(..)
+        | Wait::Barrier(..)
+        | Wait::Join(_)
+        | Wait::Once(_)
+        | Wait::Guard(_)
+        | Wait::Unwaited(_)
+        | Wait::Sleep
+        | Wait::Descriptors(..)
+        | Wait::Signal
+        | Wait::SignalOf(_)
+        | Wait::Outside
+        | Wait::Back => false,
+    }
+}

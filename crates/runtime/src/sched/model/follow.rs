@@ -1,0 +1,271 @@
+//! Following a schedule.
+//!
+//! A step names a thread, the number of steps that it runs, and the site of the operation before
+//! which it stops. Only the count decides; the site checks that we are still where the schedule
+//! was made. At the first step that does not match, the schedule is abandoned and a policy takes
+//! over, or, in strict mode, the run ends.
+
+use raddle_trace::id::Site;
+use raddle_trace::record::Switch;
+
+use super::decision::{Decision, Look, Question};
+use super::schedule::{Departure, Item, Step};
+use super::thread::{NEVER, Wait};
+use super::{Model, World};
+
+/// How long a schedule lets all threads wait for input, if others could run.
+pub(crate) const OUTSIDE_NS: u64 = 3_000_000_000;
+
+/// The position in the schedule.
+pub(crate) struct Follow {
+    strict: bool,
+    /// Index of the next stretch.
+    at: u64,
+    /// Index of the next choice.
+    choice_at: u64,
+    /// The current step.
+    step: Option<Step>,
+    /// Whether the step has begun, but its thread cannot run yet.
+    pending: bool,
+    /// Whether the previous step was a mark that time jumped.
+    marked: bool,
+    /// The last operation that the thread with the turn performed.
+    performed_pc: u64,
+    /// How much of the running thread's stretch belongs to earlier steps.
+    used: u64,
+}
+
+impl Follow {
+    pub(crate) fn new(strict: bool, world: &impl World) -> Self {
+        let mut follow = Self {
+            strict,
+            at: 0,
+            choice_at: 0,
+            step: None,
+            pending: false,
+            marked: false,
+            performed_pc: 0,
+            used: 0,
+        };
+        // The main thread already holds the turn.
+        follow.begin_next(world);
+        follow
+    }
+
+    /// Whether the first step that does not match ends the run.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.strict
+    }
+
+    /// Whether the thread with the turn is to run to the end.
+    pub(crate) fn is_in_last_stretch(&self) -> bool {
+        self.step.is_some_and(|step| step.count == u64::MAX)
+    }
+
+    /// Remaining steps of a thread that has performed `stretch` of them.
+    pub(crate) fn budget(&self, stretch: u64) -> u64 {
+        // A countdown is signed.
+        let done = stretch.saturating_sub(self.used);
+        self.step.map_or(1, |step| step.count.saturating_sub(done)).min(i64::MAX as u64)
+    }
+
+    /// A stretch begins: none of it belongs to earlier steps.
+    pub(crate) fn begin_stretch(&mut self) {
+        self.used = 0;
+    }
+
+    /// The alternative that the schedule chooses here, if any.
+    pub(crate) fn choice(&mut self, world: &impl World) -> Option<u32> {
+        loop {
+            let item = world.schedule_item(self.choice_at)?;
+            self.choice_at += 1;
+            if let Item::Choice(taken) = item {
+                return Some(taken);
+            }
+        }
+    }
+
+    /// Skips a mark that time jumped after the last step; returns whether there was one: a stretch
+    /// of no steps of the same thread.
+    fn skip_mark(&mut self, world: &impl World) -> bool {
+        let mut at = self.at;
+        let is_mark = match (self.step, next_stretch(&mut at, world)) {
+            (Some(step), Some(next)) => {
+                !self.marked && next.count == 0 && next.thread == step.thread
+            }
+            (None, _) | (_, None) => false,
+        };
+        if is_mark {
+            self.at = at;
+        }
+        self.marked = is_mark;
+        is_mark
+    }
+
+    fn begin_next(&mut self, world: &impl World) -> Option<Step> {
+        self.step = Some(next_stretch(&mut self.at, world)?);
+        self.step
+    }
+
+    /// The thread that the schedule wants to run, if it cannot yet.
+    pub(crate) fn awaited(&self) -> Option<u32> {
+        self.step.filter(|_| self.pending).map(|step| step.thread)
+    }
+
+    fn departure(&self, thread: u32, pc: u64, step: Step) -> Departure {
+        Departure { thread, pc, step, index: self.at.saturating_sub(1) }
+    }
+}
+
+/// The next stretch.
+fn next_stretch(at: &mut u64, world: &impl World) -> Option<Step> {
+    loop {
+        let item = world.schedule_item(*at)?;
+        *at += 1;
+        if let Item::Stretch(step) = item {
+            return Some(step);
+        }
+    }
+}
+
+impl Model {
+    /// What happens next according to the schedule; none if it has ended.
+    pub(super) fn decide_followed(
+        &mut self,
+        question: &mut Question,
+        world: &impl World,
+    ) -> Option<Decision> {
+        let Question { last, reason, pc, .. } = *question;
+        let follow = self.follow.as_mut()?;
+        if !core::mem::replace(&mut question.is_compared, true) {
+            if let (Some(step), Some(last), false) = (follow.step, last, follow.pending) {
+                let stretch = self.threads[last as usize].stretch.saturating_sub(follow.used);
+                if step.thread != last {
+                    return Some(Decision::Depart(follow.departure(last, pc, step)));
+                }
+                // A thread that yields stops after an operation, and so does one that yielded when
+                // the schedule was made but is not found spinning now.
+                let stopped_at = |pc: u64| step.site == world.site(pc);
+                let is_elsewhere = step.site != Site::UNKNOWN
+                    && !stopped_at(pc)
+                    && !stopped_at(follow.performed_pc)
+                    && reason != Switch::Ended;
+                // It has steps left and waits only for time or input, so it continues by itself.
+                // Or it yielded without effect.
+                follow.pending = stretch < step.count || reason == Switch::Yielded && is_elsewhere;
+                if !follow.pending && is_elsewhere {
+                    return Some(Decision::Depart(follow.departure(last, pc, step)));
+                }
+            }
+            if !follow.pending && follow.skip_mark(world) {
+                let ns = self.ns_to_deadline().unwrap_or(0);
+                return Some(Decision::Jump { ns, marked: true });
+            }
+        }
+        let follow = self.follow.as_mut()?;
+        if !follow.pending {
+            let step = follow.begin_next(world)?;
+            // Two consecutive steps of one thread are one stretch.
+            follow.used = match last {
+                Some(last) if last == step.thread => self.threads[last as usize].stretch,
+                Some(_) | None => 0,
+            };
+            follow.pending = true;
+        }
+        let step = follow.step?;
+        self.decide_pending(step, question, world)
+    }
+
+    /// The thread of this step is to run.
+    fn decide_pending(
+        &mut self,
+        step: Step,
+        question: &mut Question,
+        world: &impl World,
+    ) -> Option<Decision> {
+        // The last stretch: how it ends is how the run ends.
+        let is_last = step.count == u64::MAX;
+        let departure = |model: &Self, thread: u32, pc: u64| {
+            model.follow.as_ref().map(|follow| Decision::Depart(follow.departure(thread, pc, step)))
+        };
+        let Some(thread) = self.threads.get_mut(step.thread as usize) else {
+            return departure(self, question.last.unwrap_or(0), question.pc);
+        };
+        if thread.wait == Wait::Back {
+            thread.wait = Wait::Nothing;
+        }
+        let (pc, wait, deadline) = (thread.pc, thread.wait, thread.deadline);
+        if thread.ended {
+            return if is_last { None } else { departure(self, step.thread, pc) };
+        }
+        if self.can_run(step.thread, world) {
+            self.follow.as_mut()?.pending = false;
+            return Some(Decision::Run(step.thread));
+        }
+        if deadline != NEVER {
+            let first = self.timer.map_or(deadline, |timer| timer.min(deadline));
+            let ns = first.saturating_sub(self.now());
+            return Some(Decision::Jump { ns, marked: false });
+        }
+        if self.timer.is_some() {
+            let ns = self.ns_to_deadline().unwrap_or(0);
+            return Some(Decision::Jump { ns, marked: false });
+        }
+        match wait {
+            Wait::Outside | Wait::Signal | Wait::SignalOf(_) => Some(Decision::Idle),
+            Wait::Descriptors(..) => {
+                let others_can_run = self.any_can_run(world);
+                if !question.has_looked_for_input() {
+                    let ns = if others_can_run { OUTSIDE_NS } else { NEVER };
+                    return Some(Decision::Look { what: Look::Input, ns });
+                }
+                // What it waits for may have to come from a thread that the schedule holds back.
+                if others_can_run { departure(self, step.thread, pc) } else { Some(Decision::Idle) }
+            }
+            Wait::Nothing
+            | Wait::Lock(_)
+            | Wait::ReadLock(_)
+            | Wait::WriteLock(_)
+            | Wait::Cond(_)
+            | Wait::Futex(..)
+            | Wait::Semaphore(_)
+            | Wait::Barrier(..)
+            | Wait::Join(_)
+            | Wait::Once(_)
+            | Wait::Guard(_)
+            | Wait::Unwaited(_)
+            | Wait::Sleep
+            | Wait::Back => {
+                if is_last {
+                    None
+                } else {
+                    departure(self, step.thread, pc)
+                }
+            }
+        }
+    }
+
+    /// What the thread that the schedule wants to run waits for, if others could run instead.
+    pub(crate) fn awaits_instead(&mut self, world: &impl World) -> Option<Wait> {
+        let thread = self.follow.as_ref()?.awaited()?;
+        let wait = self.threads.get(thread as usize)?.wait;
+        self.any_can_run(world).then_some(wait)
+    }
+
+    /// The departure at a thread that does not arrive; none in the last stretch, whose end is how
+    /// the run ends.
+    pub(crate) fn departure(&self) -> Option<Departure> {
+        let follow = self.follow.as_ref()?;
+        let step = follow.step.filter(|step| step.count != u64::MAX)?;
+        let pc = self.threads.get(step.thread as usize)?.pc;
+        Some(follow.departure(step.thread, pc, step))
+    }
+
+    /// Notes where the thread is, before it stops at its next operation.
+    pub(crate) fn note_performed(&mut self, id: u32) {
+        let pc = self.threads[id as usize].pc;
+        if let Some(follow) = &mut self.follow {
+            follow.performed_pc = pc;
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! Small programs, performed by the model alone.
+//!
+//! A program is a line of operations per thread. [`Play`] performs them as `sched` and `interpose`
+//! do in a target: it asks before each operation, passes the turn, lets time jump, and keeps the
+//! schedule.
+//!
+//! | operation | meaning |
+//! |---|---|
+//! | `+a`, `-a` | acquires, releases lock a |
+//! | `?c` | waits on condition variable c, with lock m |
+//! | `!c` | signals condition variable c |
+//! | `sleep:N`, `work:N`, `spin:N` | sleeps N ns, performs N steps, yields N times |
+//! | `read`, `write` | takes from a pipe, puts into it |
+//! | `join:N`, `exit` | waits for thread N, ends the program |
+//! | `outside` | is in a call that is not modeled, for good |
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use raddle_trace::id::Site;
+use raddle_trace::record::{Lock, Switch, Wake};
+
+use super::follow::Follow;
+use super::object::NOBODY;
+use super::policy::policy;
+use super::thread::{NEVER, Thread, Wait};
+use super::{Decision, Item, Look, Model, Question, Step, Verdict, World};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Op {
+    Acquire(u64),
+    Release(u64),
+    Wait(u64),
+    Signal(u64),
+    Sleep(u64),
+    Work(u64),
+    Spin(u64),
+    Read,
+    Write,
+    Join(u32),
+    Exit,
+    Outside,
+}
+
+/// The lock of all condition variables.
+const M: u64 = b'm' as u64;
+
+/// The operations of each thread.
+pub(super) fn program(text: &str) -> Vec<Vec<Op>> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.map(|line| line.split(' ').map(op).collect()).collect()
+}
+
+fn op(word: &str) -> Op {
+    let name = |text: &str| u64::from(text.as_bytes()[0]);
+    let number = |text: &str| text.parse().expect("a number");
+    match (word.split_once(':'), word.split_at(1)) {
+        (Some(("sleep", n)), _) => Op::Sleep(number(n)),
+        (Some(("work", n)), _) => Op::Work(number(n)),
+        (Some(("spin", n)), _) => Op::Spin(number(n)),
+        (Some(("join", n)), _) => Op::Join(number(n) as u32),
+        (_, ("+", at)) => Op::Acquire(name(at)),
+        (_, ("-", at)) => Op::Release(name(at)),
+        (_, ("?", at)) => Op::Wait(name(at)),
+        (_, ("!", at)) => Op::Signal(name(at)),
+        _ if word == "read" => Op::Read,
+        _ if word == "write" => Op::Write,
+        _ if word == "exit" => Op::Exit,
+        _ if word == "outside" => Op::Outside,
+        _ => panic!("no operation: {word}"),
+    }
+}
+
+/// How a play ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum End {
+    /// All threads ended, or one ended the program.
+    Finished,
+    /// Nobody could run any more.
+    Stuck,
+    /// The model gave up although threads could run.
+    Deadlock,
+    Livelock,
+    Endless,
+    /// Nobody runs until something returns from outside.
+    Idle,
+    /// Input was looked for, for good.
+    Waiting,
+    /// The schedule could not be followed.
+    Departed,
+}
+
+/// How threads are chosen.
+pub(super) enum By {
+    Policy(raddle_trace::control::Policy, u64),
+    Schedule(Vec<Item>),
+}
+
+/// The surroundings of a play.
+#[derive(Default)]
+struct Stage {
+    schedule: Vec<Item>,
+    n_in_pipe: RefCell<u32>,
+}
+
+impl World for Stage {
+    fn word(&self, _: u64) -> u32 {
+        0
+    }
+
+    fn any_ready(&self, _: u64, _: u32) -> bool {
+        *self.n_in_pipe.borrow() > 0
+    }
+
+    fn has_children(&self) -> bool {
+        false
+    }
+
+    fn schedule_item(&self, index: u64) -> Option<Item> {
+        self.schedule.get(index as usize).copied()
+    }
+
+    fn site(&self, pc: u64) -> Site {
+        Site(pc)
+    }
+}
+
+/// A program under way.
+pub(super) struct Play {
+    pub(super) model: Model,
+    stage: Stage,
+    program: Vec<Vec<Op>>,
+    /// By thread: the next operation, and how much of it is done.
+    at: Vec<(usize, u64)>,
+    /// Operations in the order in which they were performed.
+    pub(super) performed: Vec<(u32, Op)>,
+    /// Virtual times after jumps.
+    pub(super) jumps: Vec<u64>,
+    /// What was looked for, and for how long.
+    pub(super) looks: Vec<(Look, u64)>,
+    /// The stretches so far.
+    pub(super) schedule: Vec<Item>,
+}
+
+impl Play {
+    pub(super) fn new(program: &[Vec<Op>], by: By) -> Self {
+        use raddle_trace::control::Policy as Code;
+        let (code, seed, stage) = match by {
+            By::Policy(code, seed) => (code, seed, Stage::default()),
+            By::Schedule(schedule) => (Code::Rr, 0, Stage { schedule, ..Stage::default() }),
+        };
+        let mut model = Model::new();
+        model.seed(seed);
+        model.policy = Some(policy(code, seed, 3, 16));
+        model.follow = (!stage.schedule.is_empty()).then(|| Follow::new(false, &stage));
+        for id in 0..program.len() as u32 {
+            model.threads.push(Thread::new((0, 0)));
+            model.make_live(id);
+        }
+        Self {
+            model,
+            stage,
+            at: program.iter().map(|_| (0, 0)).collect(),
+            program: program.to_vec(),
+            performed: Vec::new(),
+            jumps: Vec::new(),
+            looks: Vec::new(),
+            schedule: Vec::new(),
+        }
+    }
+
+    /// The next operation of a thread.
+    fn next_op(&self, id: u32) -> Option<Op> {
+        self.program[id as usize].get(self.at[id as usize].0).copied()
+    }
+
+    /// Where a thread is.
+    fn pc(&self, id: u32) -> u64 {
+        (u64::from(id) << 32) | (self.at[id as usize].0 as u64 + 1)
+    }
+
+    /// What a thread needs for its next operation, and until when.
+    fn need(&self, id: u32) -> (Wait, u64) {
+        let (_, done) = self.at[id as usize];
+        match self.next_op(id) {
+            Some(Op::Acquire(at)) => (Wait::Lock(at), NEVER),
+            // First it lets go of the lock and waits, then it takes the lock again.
+            Some(Op::Wait(at)) => match done {
+                0 => (Wait::Nothing, NEVER),
+                1 => (Wait::Cond(at), NEVER),
+                _ => (Wait::Lock(M), NEVER),
+            },
+            Some(Op::Sleep(_)) if done > 0 => (Wait::Sleep, done),
+            Some(Op::Read) => (Wait::Descriptors(0, 1), NEVER),
+            Some(Op::Join(other)) => (Wait::Join(other), NEVER),
+            Some(Op::Outside) if done > 0 => (Wait::Outside, NEVER),
+            _ => (Wait::Nothing, NEVER),
+        }
+    }
+
+    /// Performs the program to its end.
+    pub(super) fn perform(&mut self) -> End {
+        let mut me = 0;
+        self.model.grant(me, u64::MAX);
+        loop {
+            let Some(op) = self.next_op(me) else {
+                self.model.end(me);
+                if self.model.live.is_empty() {
+                    return End::Finished;
+                }
+                match self.pass(me, Switch::Ended) {
+                    Ok(next) => me = next,
+                    Err(end) => return end,
+                }
+                continue;
+            };
+            let (wait, deadline) = self.need(me);
+            let now = self.model.now();
+            let reason = match self.model.wake_of(me, wait, deadline, now, &self.stage) {
+                Some(_) if self.model.threads[me as usize].budget > 0 => {
+                    if self.step(me, op) {
+                        return End::Finished;
+                    }
+                    if !matches!(op, Op::Spin(_)) {
+                        continue;
+                    }
+                    self.model.note_yield(me);
+                    Switch::Yielded
+                }
+                Some(_) => Switch::Preempt,
+                None => Switch::Blocked,
+            };
+            if let Some(verdict) = self.model.check_limits(&self.stage) {
+                return match verdict {
+                    Verdict::Deadlock => End::Deadlock,
+                    Verdict::Livelock => End::Livelock,
+                    Verdict::Endless => End::Endless,
+                };
+            }
+            if reason != Switch::Yielded {
+                self.model.note_work(1, reason == Switch::Blocked);
+            }
+            match self.pass(me, reason) {
+                Ok(next) => me = next,
+                Err(end) => return end,
+            }
+        }
+    }
+
+    /// Performs one step of an operation; true if it ends the program.
+    fn step(&mut self, me: u32, op: Op) -> bool {
+        let now = self.model.now();
+        let (_, done) = self.at[me as usize];
+        let is_over = match op {
+            Op::Acquire(at) => {
+                self.hold(at, me);
+                true
+            }
+            Op::Release(at) => {
+                self.release(at, me);
+                true
+            }
+            Op::Wait(_) => match done {
+                0 => {
+                    self.release(M, me);
+                    false
+                }
+                1 => {
+                    self.model.threads[me as usize].woken = None;
+                    false
+                }
+                _ => {
+                    self.hold(M, me);
+                    true
+                }
+            },
+            Op::Signal(at) => {
+                let waiters = self.model.waiters(|wait| wait == Wait::Cond(at));
+                if let Some(&first) = waiters.first() {
+                    self.model.wake(first, Wake::Woken, me);
+                }
+                true
+            }
+            Op::Sleep(ns) if done == 0 => {
+                self.at[me as usize].1 = now + ns;
+                return false;
+            }
+            Op::Outside => {
+                self.at[me as usize].1 = 1;
+                return false;
+            }
+            Op::Sleep(_) | Op::Join(_) | Op::Exit => true,
+            Op::Work(n) | Op::Spin(n) => done + 1 == n,
+            Op::Read => {
+                *self.stage.n_in_pipe.borrow_mut() -= 1;
+                true
+            }
+            Op::Write => {
+                *self.stage.n_in_pipe.borrow_mut() += 1;
+                true
+            }
+        };
+        self.model.count(me, 1);
+        self.model.threads[me as usize].budget -= 1;
+        let at = &mut self.at[me as usize];
+        *at = if is_over { (at.0 + 1, 0) } else { (at.0, done + 1) };
+        if is_over {
+            self.performed.push((me, op));
+        }
+        op == Op::Exit
+    }
+
+    fn hold(&mut self, at: u64, me: u32) {
+        let lock = self.model.object(at, Lock::Mutex);
+        assert!(lock.is_free(), "two threads hold {at}");
+        lock.owner = me;
+    }
+
+    fn release(&mut self, at: u64, me: u32) {
+        let lock = self.model.object(at, Lock::Mutex);
+        assert!(lock.owner == me, "{at} is released by a thread that does not hold it");
+        lock.owner = NOBODY;
+    }
+
+    /// Passes the turn; returns who has it then.
+    fn pass(&mut self, me: u32, reason: Switch) -> Result<u32, End> {
+        let (pc, (wait, deadline)) = (self.pc(me), self.need(me));
+        let thread = &mut self.model.threads[me as usize];
+        (thread.wait, thread.deadline, thread.pc) = (wait, deadline, pc);
+        if reason == Switch::Blocked {
+            self.model.note_cycle(me, &self.stage);
+        }
+        let mut question = Question::new(Some(me), reason, pc);
+        let next = loop {
+            match self.model.decide(&mut question, &self.stage) {
+                Decision::Run(id) => break id,
+                Decision::Jump { ns, .. } => {
+                    self.model.jump(ns);
+                    self.jumps.push(self.model.now());
+                }
+                Decision::Look { what, ns } => {
+                    self.looks.push((what, ns));
+                    if ns == NEVER {
+                        return Err(End::Waiting);
+                    }
+                }
+                Decision::Idle => return Err(End::Idle),
+                Decision::Stuck => return Err(End::Stuck),
+                Decision::Depart(_) => return Err(End::Departed),
+            }
+        };
+        assert!(self.model.can_run(next, &self.stage), "the turn is of no use to {next}");
+        if next != me {
+            let count = self.model.take_stretch(me);
+            self.schedule.push(Item::Stretch(Step { thread: me, count, site: Site(pc) }));
+        }
+        self.model.grant(next, u64::MAX);
+        let thread = &mut self.model.threads[next as usize];
+        (thread.wait, thread.deadline) = (Wait::Nothing, NEVER);
+        Ok(next)
+    }
+}
+
+/// Every end that some order of the program's operations leads to, by trying all orders without
+/// the model. For locks and condition variables only.
+pub(super) fn ends(program: &[Vec<Op>]) -> BTreeSet<End> {
+    let mut ends = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let n = program.len();
+    // By thread: the next operation, and its phase. Owners of locks by letter. Threads that were
+    // signaled.
+    type State = (Vec<(usize, u8)>, Vec<(u64, u32)>, Vec<bool>);
+    let mut left: Vec<State> =
+        alloc::vec![(alloc::vec![(0, 0); n], Vec::new(), alloc::vec![false; n])];
+    while let Some(state) = left.pop() {
+        if !seen.insert(state.clone()) {
+            continue;
+        }
+        let (at, owners, signaled) = &state;
+        let is_free = |lock: u64| owners.iter().all(|&(held, _)| held != lock);
+        let mut can_any = false;
+        for me in 0..n {
+            let Some(&op) = program[me].get(at[me].0) else { continue };
+            let (mut at, mut owners, mut signaled) = (at.clone(), owners.clone(), signaled.clone());
+            let take = |owners: &mut Vec<(u64, u32)>, lock| {
+                owners.push((lock, me as u32));
+                owners.sort_unstable();
+            };
+            match (op, at[me].1) {
+                (Op::Acquire(lock), _) if is_free(lock) => take(&mut owners, lock),
+                (Op::Release(lock), _) => owners.retain(|&(held, _)| held != lock),
+                (Op::Wait(_), 0) => {
+                    owners.retain(|&(held, _)| held != M);
+                    at[me].1 = 1;
+                    can_any = true;
+                    left.push((at, owners, signaled));
+                    continue;
+                }
+                (Op::Wait(_), 1) if signaled[me] => {
+                    signaled[me] = false;
+                    at[me].1 = 2;
+                    can_any = true;
+                    left.push((at, owners, signaled));
+                    continue;
+                }
+                (Op::Wait(_), 2) if is_free(M) => take(&mut owners, M),
+                (Op::Signal(cond), _) => {
+                    let waits = |other: &usize| {
+                        let is_here = program[*other].get(at[*other].0) == Some(&Op::Wait(cond));
+                        is_here && at[*other].1 == 1 && !signaled[*other]
+                    };
+                    if let Some(first) = (0..n).find(waits) {
+                        signaled[first] = true;
+                    }
+                }
+                (Op::Work(1), _) => {}
+                _ => continue,
+            }
+            can_any = true;
+            at[me] = (at[me].0 + 1, 0);
+            left.push((at, owners, signaled));
+        }
+        if !can_any {
+            let is_over = (0..n).all(|me| at[me].0 == program[me].len());
+            ends.insert(if is_over { End::Finished } else { End::Stuck });
+        }
+    }
+    ends
+}

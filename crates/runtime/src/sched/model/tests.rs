@@ -1,0 +1,342 @@
+//! Decisions, exhaustively on small programs: see [`super::play`].
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use raddle_trace::control::Policy as Code;
+use raddle_trace::id::Site;
+
+use super::cycle::CYCLE_STEPS;
+use super::play::{By, End, Op, Play, ends, program};
+use super::thread::NEVER;
+use super::{EXPIRY_STEPS, Item, Look, STEP_NS, Step};
+
+const POLICIES: [Code; 4] = [Code::Random, Code::Pct, Code::Pos, Code::Rr];
+
+/// How a program ends under a policy.
+fn end(text: &str, policy: Code) -> End {
+    Play::new(&program(text), By::Policy(policy, 1)).perform()
+}
+
+/// How a program ends under every policy.
+fn check(text: &str, expected: End) {
+    for policy in POLICIES {
+        assert_eq!(end(text, policy), expected, "{policy:?}: {text}");
+    }
+}
+
+/// All sequences of at most `n` operations on two locks in which a thread releases what it holds,
+/// and nothing else, and holds nothing at the end.
+fn lock_sequences(n: usize) -> Vec<Vec<Op>> {
+    fn extend(so_far: &mut Vec<Op>, held: &mut Vec<u64>, n: usize, all: &mut Vec<Vec<Op>>) {
+        if held.is_empty() && !so_far.is_empty() {
+            all.push(so_far.clone());
+        }
+        if so_far.len() == n {
+            return;
+        }
+        for lock in [1, 2] {
+            let op = match held.iter().position(|&other| other == lock) {
+                Some(at) => {
+                    held.remove(at);
+                    Op::Release(lock)
+                }
+                None => {
+                    held.push(lock);
+                    Op::Acquire(lock)
+                }
+            };
+            so_far.push(op);
+            extend(so_far, held, n, all);
+            so_far.pop();
+            match op {
+                Op::Release(_) => held.push(lock),
+                _ => held.retain(|&other| other != lock),
+            }
+        }
+    }
+    let mut all = Vec::new();
+    extend(&mut Vec::new(), &mut Vec::new(), n, &mut all);
+    all
+}
+
+/// Every order of the operations of two threads of these lengths, as who performs each.
+fn orders(lengths: [usize; 2]) -> Vec<Vec<u32>> {
+    match lengths {
+        [0, 0] => alloc::vec![Vec::new()],
+        [a, b] => {
+            let mut all = Vec::new();
+            for (who, left) in [(0, (a > 0).then(|| [a - 1, b])), (1, (b > 0).then(|| [a, b - 1]))]
+            {
+                for mut order in left.map_or(Vec::new(), orders) {
+                    order.insert(0, who);
+                    all.push(order);
+                }
+            }
+            all
+        }
+    }
+}
+
+/// What the model decides is what some order does, and all that orders do is decided by some seed.
+#[test]
+fn two_threads_and_two_locks_end_as_their_orders_do() {
+    let sequences = lock_sequences(4);
+    assert_eq!(sequences.len(), 10);
+    for first in &sequences {
+        for second in &sequences {
+            let program = [first.clone(), second.clone()];
+            let expected = ends(&program);
+            let mut seen = BTreeSet::new();
+            for policy in [Code::Random, Code::Pos] {
+                for seed in 0..40 {
+                    seen.insert(Play::new(&program, By::Policy(policy, seed)).perform());
+                }
+            }
+            assert_eq!(seen, expected, "{program:?}");
+        }
+    }
+}
+
+/// A schedule is followed exactly if the locks permit its order.
+#[test]
+fn an_order_is_followed_if_locks_permit_it() {
+    let sequences = lock_sequences(4);
+    let mut n_followed = 0;
+    for first in &sequences {
+        for second in &sequences {
+            let program = [first.clone(), second.clone()];
+            for order in orders([first.len(), second.len()]) {
+                let mut held: Vec<u64> = Vec::new();
+                let mut at = [0, 0];
+                let is_permitted = order.iter().all(|&who| {
+                    let op = program[who as usize][at[who as usize]];
+                    at[who as usize] += 1;
+                    match op {
+                        Op::Acquire(lock) if held.contains(&lock) => false,
+                        Op::Acquire(lock) => {
+                            held.push(lock);
+                            true
+                        }
+                        Op::Release(lock) => {
+                            held.retain(|&other| other != lock);
+                            true
+                        }
+                        _ => true,
+                    }
+                });
+                let step = |&thread: &u32| Step { thread, count: 1, site: Site::UNKNOWN };
+                let schedule: Vec<Item> = order.iter().map(step).map(Item::Stretch).collect();
+                // The main thread has the turn at the start, whatever the schedule says.
+                let starts = schedule
+                    .first()
+                    .is_some_and(|item| matches!(item, Item::Stretch(step) if step.thread == 0));
+                let mut play = Play::new(&program, By::Schedule(schedule));
+                let end = play.perform();
+                let performed: Vec<u32> = play.performed.iter().map(|&(who, _)| who).collect();
+                let is_followed = end == End::Finished && performed == order;
+                assert_eq!(is_followed, is_permitted && starts, "{program:?} {order:?}: {end:?}");
+                n_followed += usize::from(is_followed);
+            }
+        }
+    }
+    assert!(n_followed > 400, "{n_followed}");
+}
+
+/// What was done once can be done again.
+#[test]
+fn the_schedule_of_a_run_repeats_it() {
+    let programs = [
+        "+a +b -b -a\n+b +a -a -b",
+        "+m ?c -m\n+m !c -m",
+        "+m ?c -m\n+m ?c -m\n+m !c -m +m !c -m",
+        "sleep:100 +a -a\n+a sleep:50 -a\nwork:3 sleep:100 work:2",
+        "read +a -a\n+a write -a\nwork:5",
+        "spin:3 +a -a\n+a spin:2 -a",
+    ];
+    for text in programs {
+        for policy in POLICIES {
+            for seed in 0..50 {
+                let program = program(text);
+                let mut first = Play::new(&program, By::Policy(policy, seed));
+                let end = first.perform();
+                let mut schedule = first.schedule.clone();
+                // Whoever had the turn last runs to the end.
+                let last = first.performed.last().map_or(0, |&(who, _)| who);
+                let rest = Step { thread: last, count: u64::MAX, site: Site::UNKNOWN };
+                if !matches!(schedule.last(), Some(Item::Stretch(step)) if step.thread == last) {
+                    schedule.push(Item::Stretch(rest));
+                }
+                let mut second = Play::new(&program, By::Schedule(schedule));
+                let again = second.perform();
+                assert_eq!(
+                    (end, &first.performed),
+                    (again, &second.performed),
+                    "{text}, {policy:?}, {seed}"
+                );
+            }
+        }
+    }
+}
+
+/// A wait that comes after the only signal waits forever; no other does.
+#[test]
+fn a_wake_up_is_lost_exactly_if_it_comes_first() {
+    let text = "+m ?c -m\n+m !c -m";
+    let program = program(text);
+    assert_eq!(ends(&program), BTreeSet::from([End::Finished, End::Stuck]));
+    for policy in POLICIES {
+        for seed in 0..100 {
+            let mut play = Play::new(&program, By::Policy(policy, seed));
+            let end = play.perform();
+            // The wait is performed when it is over, so one that was in time is after the signal.
+            let is_woken = play.performed.contains(&(0, Op::Wait(b'c'.into())));
+            assert_eq!(end, if is_woken { End::Finished } else { End::Stuck });
+        }
+    }
+}
+
+#[test]
+fn a_signal_wakes_one_waiter() {
+    let text = "+m ?c -m\n+m ?c -m\nsleep:1000 +m !c -m";
+    check(text, End::Stuck);
+    check("+m ?c -m\n+m ?c -m\nsleep:1000 +m !c !c -m", End::Finished);
+}
+
+#[test]
+fn a_cycle_of_all_threads_is_found_at_once() {
+    let text = "+a sleep:100 +b -b -a\n+b sleep:100 +a -a -b";
+    check(text, End::Stuck);
+    check("+a +a -a", End::Stuck);
+    check("join:1\n+a join:0", End::Stuck);
+}
+
+/// Two threads wait for each other; a third goes on for so many steps.
+fn beside_a_cycle(rest: &str) -> alloc::string::String {
+    alloc::format!("+a sleep:100 +b -b -a\n+b sleep:100 +a -a -b\nsleep:1000 {rest}")
+}
+
+#[test]
+fn a_thread_beside_a_cycle_may_end_the_program() {
+    check(&beside_a_cycle("work:500 exit"), End::Finished);
+    check(&beside_a_cycle(&alloc::format!("work:{} exit", CYCLE_STEPS - 100)), End::Finished);
+}
+
+#[test]
+fn a_cycle_that_stands_for_long_is_a_deadlock() {
+    check(&beside_a_cycle(&alloc::format!("work:{} exit", CYCLE_STEPS + 100)), End::Deadlock);
+    check(&beside_a_cycle("work:500"), End::Stuck);
+}
+
+/// A schedule that was computed may hold back the thread that ends the program.
+#[test]
+fn steps_beside_a_cycle_count_from_the_end_of_the_schedule() {
+    let text = alloc::format!("+a +b -b -a\n+b +a -a -b\nwork:{} exit", 2 * CYCLE_STEPS);
+    let step = |thread, count| Item::Stretch(Step { thread, count, site: Site::UNKNOWN });
+    let n = CYCLE_STEPS + CYCLE_STEPS / 2;
+    let schedule = alloc::vec![step(0, 1), step(1, 1), step(2, n)];
+    let mut play = Play::new(&program(&text), By::Schedule(schedule));
+    assert_eq!(play.perform(), End::Finished);
+    assert!(play.model.cycle.is_some(), "no cycle was closed");
+}
+
+#[test]
+fn time_jumps_to_the_earliest_deadline() {
+    for policy in POLICIES {
+        let mut play =
+            Play::new(&program("sleep:5000\nsleep:300\nsleep:70000"), By::Policy(policy, 3));
+        assert_eq!(play.perform(), End::Finished);
+        let order: Vec<u32> = play.performed.iter().map(|&(who, _)| who).collect();
+        assert_eq!(order, [1, 0, 2]);
+        assert_eq!(play.jumps.len(), 3, "{:?}", play.jumps);
+        assert!(play.jumps.is_sorted());
+    }
+}
+
+/// A deadline does not pass while a thread that can run has not had its share of steps.
+#[test]
+fn time_jumps_beside_a_busy_thread_when_it_had_its_share() {
+    let n = EXPIRY_STEPS - 10;
+    let text = alloc::format!("sleep:1000000000 exit\nwork:{n} sleep:1");
+    for policy in POLICIES {
+        let mut play = Play::new(&program(&text), By::Policy(policy, 3));
+        assert_eq!(play.perform(), End::Finished);
+        let busy = play.performed.iter().position(|&op| op == (1, Op::Work(n)));
+        let woken = play.performed.iter().position(|&(who, _)| who == 0);
+        assert!(busy < woken, "{policy:?}");
+    }
+    let text = alloc::format!("sleep:1000000000 exit\nwork:{}", 4 * EXPIRY_STEPS);
+    for policy in POLICIES {
+        let mut play = Play::new(&program(&text), By::Policy(policy, 3));
+        assert_eq!(play.perform(), End::Finished);
+        // Under `rr` the busy thread goes on all the same.
+        let is_early = play.model.steps < 3 * EXPIRY_STEPS;
+        assert_eq!(is_early, policy != Code::Rr, "{policy:?}: {} steps", play.model.steps);
+        assert_eq!(play.jumps.len(), 1);
+    }
+}
+
+/// Time also passes with steps alone.
+#[test]
+fn a_short_sleep_ends_without_a_jump() {
+    let text = alloc::format!("sleep:{} exit\nwork:{}", 1_000 * STEP_NS, 50_000);
+    for policy in POLICIES {
+        let mut play = Play::new(&program(&text), By::Policy(policy, 5));
+        assert_eq!(play.perform(), End::Finished);
+        assert!(play.jumps.is_empty(), "{:?}", play.jumps);
+    }
+}
+
+#[test]
+fn threads_that_only_spin_are_a_livelock() {
+    let text = "+a spin:100000000 -a\nspin:100000000 +a -a";
+    for policy in POLICIES {
+        let mut play = Play::new(&program(text), By::Policy(policy, 1));
+        play.model.idle_max = 100_000;
+        assert_eq!(play.perform(), End::Livelock, "{policy:?}");
+    }
+}
+
+/// A thread that spins lets others work, under every policy.
+#[test]
+fn a_thread_that_spins_beside_work_is_none() {
+    check("spin:20000 exit\nwork:200000", End::Finished);
+}
+
+#[test]
+fn a_run_of_too_many_steps_gets_a_second_chance() {
+    let too_long = |n: u64| {
+        let mut play =
+            Play::new(&program(&alloc::format!("work:{n}\nwork:{n}")), By::Policy(Code::Random, 1));
+        play.model.steps_max = 10_000;
+        play.perform()
+    };
+    assert_eq!(too_long(9_000), End::Finished);
+    assert_eq!(too_long(50_000), End::Endless);
+}
+
+#[test]
+fn input_may_still_come_from_outside() {
+    check("read", End::Waiting);
+    check("read\nwrite", End::Finished);
+    check("outside", End::Idle);
+}
+
+/// A deadline beside input gives the outside a moment, then time jumps.
+#[test]
+fn a_deadline_grants_input_a_moment() {
+    let mut play = Play::new(&program("read\nsleep:1000 write"), By::Policy(Code::Rr, 0));
+    assert_eq!(play.perform(), End::Finished);
+    assert!(matches!(play.looks[..], [(Look::Input, ns)] if ns < NEVER), "{:?}", play.looks);
+}
+
+/// A schedule that wants a thread to read what a thread that it holds back has yet to write is
+/// abandoned after a while, not waited for forever.
+#[test]
+fn a_schedule_does_not_wait_for_a_thread_that_it_holds_back() {
+    let step = |thread, count| Item::Stretch(Step { thread, count, site: Site::UNKNOWN });
+    let schedule = alloc::vec![step(0, 1), step(1, 1), step(0, 1)];
+    let mut play = Play::new(&program("work:1 write\nread"), By::Schedule(schedule));
+    assert_eq!(play.perform(), End::Departed);
+    assert!(matches!(play.looks[..], [(Look::Input, ns)] if ns < NEVER), "{:?}", play.looks);
+}

@@ -1,0 +1,23 @@
+//! What the model cannot know by itself: the program's memory, the kernel, and the plan.
+
+use raddle_trace::id::Site;
+
+use super::schedule::Item;
+
+/// Reads the surroundings of the model. Reading changes nothing that a decision depends on.
+pub(crate) trait World {
+    /// The word at an address of the program.
+    fn word(&self, at: u64) -> u32;
+
+    /// Whether one of `n` descriptors is ready; `at` is the address of their `pollfd`s.
+    fn any_ready(&self, at: u64, n: u32) -> bool;
+
+    /// Whether the process has a child that has not been waited for.
+    fn has_children(&self) -> bool;
+
+    /// An item of the schedule to follow; none after its end.
+    fn schedule_item(&self, index: u64) -> Option<Item>;
+
+    /// The site of a code address.
+    fn site(&self, pc: u64) -> Site;
+}

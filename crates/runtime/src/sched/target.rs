@@ -1,0 +1,63 @@
+//! What the model reads of the target: memory, the kernel, and the plan.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use raddle_trace::id::Site;
+
+use super::model::{Item, Step, World};
+use crate::{modules, shared, sys};
+
+/// The target itself.
+pub(super) struct Target;
+
+impl World for Target {
+    fn word(&self, at: u64) -> u32 {
+        peek32(at)
+    }
+
+    fn any_ready(&self, at: u64, n: u32) -> bool {
+        any_ready(at, n, 0)
+    }
+
+    fn has_children(&self) -> bool {
+        sys::has_children()
+    }
+
+    fn schedule_item(&self, index: u64) -> Option<Item> {
+        let item = shared::follow(index)?;
+        let thread = item.thread.load(Ordering::Relaxed);
+        Some(match item.kind.load(Ordering::Relaxed) {
+            CHOICE => Item::Choice(thread),
+            _ => {
+                let site = Site(item.site.load(Ordering::Relaxed));
+                Item::Stretch(Step { thread, count: item.count.load(Ordering::Relaxed), site })
+            }
+        })
+    }
+
+    fn site(&self, pc: u64) -> Site {
+        modules::site(pc)
+    }
+}
+
+/// The kind of a [`raddle_trace::control::FollowStep`] that is no stretch.
+const CHOICE: u32 = 1;
+
+pub(super) fn peek32(at: u64) -> u32 {
+    // SAFETY: the address of an object that the program passed to us as such; read as the
+    // program's own threads would.
+    unsafe { (*(at as *const AtomicU32)).load(Ordering::Relaxed) }
+}
+
+/// The value of a semaphore: glibc keeps it in the lower half of the first word.
+pub(crate) fn semaphore_value(at: u64) -> u32 {
+    peek32(at)
+}
+
+/// Whether one of these descriptors is ready, or gets so within so many milliseconds.
+pub(super) fn any_ready(at: u64, n: u32, ms: i32) -> bool {
+    // SAFETY: a thread of ours waits with these on its stack and does not touch them.
+    let descriptors =
+        unsafe { core::slice::from_raw_parts_mut(at as *mut libc::pollfd, n as usize) };
+    sys::poll(descriptors, ms) > 0
+}
