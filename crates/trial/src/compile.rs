@@ -241,6 +241,11 @@ impl Compiler {
             text.push(value);
             text
         };
+        // rustc puts object files there meanwhile, by names that do not differ from run to run. Where
+        // none is named, that is the working directory.
+        let objects = program.with_added_extension("objects");
+        fs::create_dir_all(&objects)
+            .map_err(|source| CompileError::Cache { path: objects.clone(), source })?;
         let mut command = self.command(here);
         command
             .env("RUSTC_BOOTSTRAP", "1")
@@ -249,10 +254,15 @@ impl Compiler {
             .args(RUSTC_FLAGS)
             .arg(assigned("-Clink-arg=", runtime))
             .args(&self.flags)
+            .arg("--out-dir")
+            .arg(&objects)
             .arg(assigned("--emit=dep-info=", dependencies))
             .arg(assigned("--emit=link=", program))
             .arg(path);
-        self.run(path, &mut command)
+        let compiled = self.run(path, &mut command);
+        // Of no use to anybody, whether or not it can be removed.
+        let _ = fs::remove_dir_all(objects);
+        compiled
     }
 
     fn command(&self, here: &Path) -> Command {
