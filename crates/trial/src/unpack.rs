@@ -4,8 +4,10 @@
 //! different versions do not meet, under the name by which targets ask for it. A file that
 //! is already there is compared byte by byte: it will be loaded into programs of the user.
 
+use std::borrow::Cow;
+use std::fs::File;
 use std::hash::Hasher as _;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -73,7 +75,7 @@ pub(crate) fn own_directory(path: &Path) -> io::Result<()> {
 /// Puts a file into place as a whole, or not at all.
 pub(crate) fn write_whole(bytes: &[u8], path: &Path) -> io::Result<()> {
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-    let written = std::fs::File::create(&temporary).and_then(|mut file| file.write_all(bytes));
+    let written = File::create(&temporary).and_then(|mut file| file.write_all(bytes));
     written.and_then(|()| std::fs::rename(&temporary, path)).inspect_err(|_| {
         // It is the first error that counts.
         let _ = std::fs::remove_file(&temporary);
@@ -82,21 +84,36 @@ pub(crate) fn write_whole(bytes: &[u8], path: &Path) -> io::Result<()> {
 
 fn place(library: &[u8], directory: &Path, path: &Path) -> io::Result<()> {
     // A cache that cannot be written may still hold it, as in a container.
-    if std::fs::read(path).is_ok_and(|there| there == library) {
+    if holds(path, library).unwrap_or(false) {
         return Ok(());
     }
     own_directory(directory)?;
     write_whole(library, path)
 }
 
+/// Whether a file holds these bytes. Every run asks, so it is read piece by piece into memory that
+/// stays in the cache.
+fn holds(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    let mut piece = [0; 1 << 15];
+    for expected in bytes.chunks(piece.len()) {
+        let there = &mut piece[..expected.len()];
+        file.read_exact(there)?;
+        if there != expected {
+            return Ok(false);
+        }
+    }
+    Ok(file.read(&mut piece)? == 0)
+}
+
 /// The library under another name of the same length: the string is in its string table once.
-fn renamed(library: &[u8], soname: Soname) -> Vec<u8> {
-    let mut library = library.to_vec();
+fn renamed(library: &[u8], soname: Soname) -> Cow<'_, [u8]> {
+    let mut library = Cow::Borrowed(library);
     let [from, to] = [Soname::So2.as_str(), soname.as_str()].map(|name| format!("\0{name}\0"));
     if from != to {
         let at = library.windows(from.len()).position(|window| window == from.as_bytes());
         let at = at.expect("the runtime library has a name");
-        library[at..at + to.len()].copy_from_slice(to.as_bytes());
+        library.to_mut()[at..at + to.len()].copy_from_slice(to.as_bytes());
     }
     library
 }
@@ -125,8 +142,8 @@ mod tests {
     #[test]
     fn the_name_is_changed_in_place() {
         let library = b"..\0libtsan.so.2\0..";
-        assert_eq!(renamed(library, Soname::So0), b"..\0libtsan.so.0\0..");
-        assert_eq!(renamed(library, Soname::So2), library);
+        assert_eq!(*renamed(library, Soname::So0), *b"..\0libtsan.so.0\0..");
+        assert_eq!(*renamed(library, Soname::So2), *library);
     }
 
     #[test]
