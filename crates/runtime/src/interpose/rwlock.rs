@@ -113,6 +113,13 @@ fn note_preference(lock: *mut pthread_rwlock_t) -> u32 {
     object.owner
 }
 
+/// Whether readers have to let a waiting writer go first, who waits in our model only.
+fn is_wanted_by_writer(lock: *mut pthread_rwlock_t) -> bool {
+    let mut sched = SCHED.lock();
+    let is_waited_for = !sched.waiters(|wait| wait == Wait::WriteLock(lock as u64)).is_empty();
+    sched.object(lock as u64, Lock::RwLock).writers_first && is_waited_for
+}
+
 /// Acquires a valid lock.
 fn acquire(me: u32, lock: *mut pthread_rwlock_t, shared: bool, tried: bool, pc: u64) -> c_int {
     let mut status = real_try(lock, shared);
@@ -150,7 +157,12 @@ fn try_lock(lock: *mut pthread_rwlock_t, shared: bool) -> c_int {
     };
     let operation = if shared { Operation::TryReadLock } else { Operation::TryLock };
     op(me, lock, pc, operation).attempt();
-    let status = acquire(me, lock, shared, true, pc);
+    note_preference(lock);
+    let status = if shared && is_wanted_by_writer(lock) {
+        libc::EBUSY
+    } else {
+        acquire(me, lock, shared, true, pc)
+    };
     if status == libc::EBUSY && hook::spins(me, pc, lock as u64, 1) {
         sched::yield_turn(me, pc);
     }
