@@ -90,7 +90,7 @@ const CROSSED: (&str, &str) = (
 );
 
 #[test]
-fn a_deadlock_names_the_circle() {
+fn a_deadlock_names_the_cycle() {
     let place = program(CROSSED.0, CROSSED.1);
     let seed = seed(&place, 1);
     let ran = place.raddle(&format!("run --seed {seed} -- ./program")).exits(1);

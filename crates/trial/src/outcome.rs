@@ -1,7 +1,7 @@
 //! How a run ended: plain data.
 //!
 //! Two witnesses are heard: the runtime, through the control block, and the kernel,
-//! through the wait status. The runtime knows why (which assertion, which circle of
+//! through the wait status. The runtime knows why (which assertion, which cycle of
 //! waiting threads); what it does not know, such as a SIGKILL, the kernel does.
 
 use std::fmt;

@@ -11,7 +11,7 @@
 //! computed from is looked at in the same way, as far back as values are copied and computed
 //! in sight.
 
-mod circle;
+mod cycle;
 mod deepen;
 mod definition;
 mod failed;
@@ -25,7 +25,7 @@ use tempfile::TempDir;
 
 use crate::check::CauseKind;
 use crate::follow::{Job, Point};
-use circle::circle;
+use cycle::cycle;
 use definition::Definition;
 use failed::at_failure;
 pub use isolation::{AccessAt, Cause, Executions, IsolateError, Isolation, Link, Target};
@@ -81,7 +81,7 @@ impl Session<'_> {
         original: &Ran,
         tell: &mut dyn FnMut(&str),
     ) -> Result<Option<Cause>, IsolateError> {
-        if let Some(accesses) = circle(original) {
+        if let Some(accesses) = cycle(original) {
             // Who waits for whom is all there is to it.
             let at = accesses[accesses.len() - 1].clone();
             self.chain.push(Link::Failure { what: original.ending(), at });

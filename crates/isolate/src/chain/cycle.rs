@@ -1,4 +1,4 @@
-//! Threads that wait for each other in a circle: a deadlock needs no suppression, since who waits
+//! Threads that wait for each other in a cycle: a deadlock needs no suppression, since who waits
 //! for whom is known when it happens.
 
 use raddle_analysis::witness::AccessKind;
@@ -9,13 +9,13 @@ use super::isolation::AccessAt;
 use super::run::Ran;
 use crate::origin::Location;
 
-/// Threads that wait for each other in a circle: where each got what the next one waits for, and
+/// Threads that wait for each other in a cycle: where each got what the next one waits for, and
 /// where it waits itself.
-pub(super) fn circle(ran: &Ran) -> Option<Vec<AccessAt>> {
+pub(super) fn cycle(ran: &Ran) -> Option<Vec<AccessAt>> {
     let outcome = &ran.trial.execution.outcome;
-    let circle = outcome.cycle();
+    let cycle = outcome.cycle();
     let mut accesses = Vec::new();
-    for waiting in &circle {
+    for waiting in &cycle {
         let location = Some(Location { address: waiting.object.0, n_bytes: 1 });
         let at = |thread: ThreadId, pc: Pc, kind: AccessKind| AccessAt {
             thread,
@@ -30,5 +30,5 @@ pub(super) fn circle(ran: &Ran) -> Option<Vec<AccessAt>> {
         }
         accesses.push(at(waiting.thread, waiting.pc, AccessKind::Wait));
     }
-    (!circle.is_empty()).then_some(accesses)
+    (!cycle.is_empty()).then_some(accesses)
 }
