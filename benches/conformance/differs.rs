@@ -3,10 +3,12 @@
 //! A line of `differs.txt` is the name of a test, two spaces, and the reason. `[allow: hang, same]`
 //! at its end gives the verdicts that are fine, by column of the table; without it every verdict
 //! is fine as long as one policy differs. With `same` the test may also agree.
+//! `[--allow misuse]` names words of raddle's option of that name, with which the test runs again.
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use raddle_trace::allow::AllowedList;
 
 use crate::trial::{Outcome, POLICIES};
 use crate::verdict::{COLUMNS, Verdict};
@@ -20,6 +22,8 @@ struct Entry<'t> {
     reason: &'t str,
     /// Columns; empty if all are fine.
     allowed: Vec<&'t str>,
+    /// The value of `--allow` for another run.
+    words: Option<&'t str>,
 }
 
 impl<'t> Differs<'t> {
@@ -40,6 +44,11 @@ impl<'t> Differs<'t> {
     /// Why a test differs, if that is known.
     pub(crate) fn reason(&self, test: &str) -> Option<&'t str> {
         self.entries.get(test).map(|entry| entry.reason)
+    }
+
+    /// What a test is to be allowed in another run, if it is to run again.
+    pub(crate) fn words(&self, test: &str) -> Option<&'t str> {
+        self.entries.get(test)?.words
     }
 
     /// What is wrong with the list, given these results. A listed test that cannot be used on
@@ -83,16 +92,24 @@ impl<'t> Differs<'t> {
 fn entry(line: &str) -> Result<(&str, Entry<'_>)> {
     let (name, rest) =
         line.split_once("  ").context("a line is a name, two spaces, and a reason")?;
-    let rest = rest.trim();
-    let (reason, allowed) =
-        match rest.strip_suffix(']').and_then(|rest| rest.split_once("[allow: ")) {
-            Some((reason, allowed)) => (reason.trim_end(), allowed.split(", ").collect()),
-            None => (rest, Vec::new()),
-        };
-    for word in &allowed {
+    let mut entry = Entry { reason: rest.trim(), allowed: Vec::new(), words: None };
+    while let Some((reason, remark)) =
+        entry.reason.strip_suffix(']').and_then(|rest| rest.rsplit_once("  ["))
+    {
+        if let Some(allowed) = remark.strip_prefix("allow: ") {
+            entry.allowed = allowed.split(", ").collect();
+        } else if let Some(words) = remark.strip_prefix("--allow ") {
+            words.parse::<AllowedList>().map_err(|error| anyhow!("--allow {words}: {error}"))?;
+            entry.words = Some(words);
+        } else {
+            bail!("there is no remark [{remark}]");
+        }
+        entry.reason = reason.trim_end();
+    }
+    for word in &entry.allowed {
         ensure!(COLUMNS.contains(word), "there is no verdict {word}");
     }
-    Ok((name, Entry { reason, allowed }))
+    Ok((name, entry))
 }
 
 #[cfg(test)]
@@ -103,7 +120,8 @@ mod tests {
     fn check(list: &str, random: Verdict, expected: &[&str]) {
         let differs = Differs::parse(list).expect("a good list");
         let policies = [random, Verdict::Same, Verdict::Same];
-        let results = [("tst-a", Outcome::Usable(Verdicts { tsan: Verdict::Same, policies }))];
+        let verdicts = Verdicts { tsan: Verdict::Same, policies, allowed: None };
+        let results = [("tst-a", Outcome::Usable(verdicts))];
         assert_eq!(differs.complaints(&results, |_| true), expected);
     }
 
@@ -132,6 +150,16 @@ mod tests {
     }
 
     #[test]
+    fn a_test_may_run_again_with_what_it_is_to_be_allowed() {
+        let list = "tst-a  slow: loops  [--allow misuse]  [allow: hang, same]\ntst-b  x";
+        let differs = Differs::parse(list).expect("a good list");
+        assert_eq!(differs.words("tst-a"), Some("misuse"));
+        assert_eq!(differs.reason("tst-a"), Some("slow: loops"));
+        assert_eq!((differs.words("tst-b"), differs.words("tst-c")), (None, None));
+        check(list.lines().next().unwrap_or_default(), Verdict::Same, &[]);
+    }
+
+    #[test]
     fn mistakes_in_the_list_are_named() {
         let error = |list| Differs::parse(list).err().map(|error| format!("{error:#}"));
         assert_eq!(
@@ -142,5 +170,11 @@ mod tests {
             error("tst-a  slow  [allow: hangs]").as_deref(),
             Some("differs.txt:1: there is no verdict hangs")
         );
+        assert_eq!(
+            error("tst-a  slow  [allows: hang]").as_deref(),
+            Some("differs.txt:1: there is no remark [allows: hang]")
+        );
+        let unknown = error("tst-a  slow  [--allow hang]").unwrap_or_default();
+        assert!(unknown.starts_with("differs.txt:1: --allow hang: expected use-"), "{unknown}");
     }
 }

@@ -11,7 +11,8 @@
 //! ThreadSanitizer does not report races here, since many of these tests have some.
 //!
 //! `differs.txt` lists the tests that do not agree, with the reason. A test that is missing there
-//! fails the benchmark, and so does a listed one that agrees.
+//! fails the benchmark, and so does a listed one that agrees. Tests that rely on what raddle calls a
+//! failure run again with `--allow`, as far as the list says so.
 //!
 //! **Limits.** Only the status is compared, not the output. A run that takes longer than
 //! [`LIMIT`] counts as a hang, so a slow machine has more of them. Once a seed of a policy differs,
@@ -89,7 +90,8 @@ fn bench(filter: &[String]) -> Result<bool> {
     }
     let bench = Bench::new(&directory)?;
     let outcomes = parallel::map(WORKERS, &tests, |n, test| -> Result<Outcome> {
-        let outcome = bench.outcome(&compiler, test).with_context(|| test.name.clone())?;
+        let allow = differs.words(&test.name);
+        let outcome = bench.outcome(&compiler, test, allow).with_context(|| test.name.clone())?;
         eprintln!("{n} of {}: {}: {outcome}", tests.len(), test.name);
         Ok(outcome)
     });

@@ -53,13 +53,20 @@ pub(crate) fn counts(results: &Results<'_>) -> String {
 /// The tests that differ under raddle, then those that differ with ThreadSanitizer only.
 pub(crate) fn differences(results: &Results<'_>, differs: &Differs<'_>) -> String {
     let policies = POLICIES.join(" | ");
-    let mut text = format!("| test | ThreadSanitizer | {policies} | reason |\n");
-    text += &format!("|---|---|{}---|\n", "---|".repeat(POLICIES.len()));
+    let mut text =
+        format!("| test | ThreadSanitizer | {policies} | same with --allow | reason |\n");
+    text += &format!("|---|---|{}---|---|\n", "---|".repeat(POLICIES.len()));
     for (test, verdicts) in usable(results).filter(|(_, verdicts)| !verdicts.agrees()) {
         let policies: Vec<_> = verdicts.policies.iter().map(Verdict::to_string).collect();
         let reason = differs.reason(test).unwrap_or("**not listed**");
         let policies = policies.join(" | ");
-        let _ = writeln!(text, "| {test} | {} | {policies} | {reason} |", verdicts.tsan);
+        let allowed = match (&verdicts.allowed, differs.words(test)) {
+            (Some(Verdict::Same), Some(words)) => format!("yes: {words}"),
+            (Some(verdict), Some(words)) => format!("no: {words}, {verdict}"),
+            (None, _) | (_, None) => "–".to_owned(),
+        };
+        let _ =
+            writeln!(text, "| {test} | {} | {policies} | {allowed} | {reason} |", verdicts.tsan);
     }
     let others: Vec<_> = usable(results)
         .filter(|(_, verdicts)| verdicts.agrees() && verdicts.tsan != Verdict::Same)
@@ -111,9 +118,10 @@ mod tests {
     use super::*;
 
     fn results() -> [(&'static str, Outcome); 2] {
-        let fine = Verdicts { tsan: Verdict::Hang, policies: [const { Verdict::Same }; 3] };
+        let policies = [const { Verdict::Same }; 3];
+        let fine = Verdicts { tsan: Verdict::Hang, policies, allowed: None };
         let policies = [Verdict::Deadlock, Verdict::Same, Verdict::Other("exit 1".to_owned())];
-        let other = Verdicts { tsan: Verdict::Same, policies };
+        let other = Verdicts { tsan: Verdict::Same, policies, allowed: Some(Verdict::Same) };
         [("tst-a", Outcome::Usable(fine)), ("tst-b", Outcome::Usable(other))]
     }
 
@@ -130,7 +138,11 @@ mod tests {
     fn differences_have_a_reason() {
         let differs = Differs::parse("tst-b  limit: of memory").expect("a good list");
         let text = differences(&results(), &differs);
-        assert!(text.contains("| tst-b | same | deadlock | same | exit 1 | limit: of memory |\n"));
+        let row = "| tst-b | same | deadlock | same | exit 1 | – | limit: of memory |\n";
+        assert!(text.contains(row), "{text}");
+        let differs = Differs::parse("tst-b  limit  [--allow misuse]").expect("a good list");
+        let text = differences(&results(), &differs);
+        assert!(text.contains("| exit 1 | yes: misuse | limit |\n"), "{text}");
         assert!(text.ends_with("\nThese 1 differ with ThreadSanitizer only: tst-a (hang).\n"));
     }
 }

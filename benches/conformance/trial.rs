@@ -34,6 +34,9 @@ pub(crate) struct Verdicts {
     pub(crate) tsan: Verdict,
     /// Of each policy: of the first seed that differs, if one does.
     pub(crate) policies: [Verdict; POLICIES.len()],
+    /// With `--allow`, under all policies: of the first run that differs, if one does. None if the
+    /// list says nothing about that, or the test agrees without.
+    pub(crate) allowed: Option<Verdict>,
 }
 
 impl Verdicts {
@@ -60,8 +63,13 @@ impl Bench {
         Ok(Self { raddle, cache, logs })
     }
 
-    /// Builds a test and runs it in every way.
-    pub(crate) fn outcome(&self, compiler: &Compiler, test: &Test) -> Result<Outcome> {
+    /// Builds a test and runs it in every way, if it differs also with what it is to be allowed.
+    pub(crate) fn outcome(
+        &self,
+        compiler: &Compiler,
+        test: &Test,
+        allow: Option<&str>,
+    ) -> Result<Outcome> {
         let builds = match compiler.build(test)? {
             Ok(builds) => builds,
             Err(error) => return Ok(Outcome::NotBuilt(error)),
@@ -88,25 +96,42 @@ impl Bench {
         let program = builds.instrumented.display().to_string();
         let options = ("TSAN_OPTIONS", Path::new("report_bugs=0"));
         let tsan = run("tsan", &words(&program), options, LIMIT + native.duration)?;
-        let under = |policy: &str, seed: &str| -> Result<Run> {
+        let under = |policy: &str, seed: &str, allow: Option<&str>| -> Result<Run> {
             let limit = LIMIT.as_secs().to_string();
             let mut line = vec![self.raddle.as_str(), "run", "--policy", policy, "--seed", seed];
+            line.extend(allow.into_iter().flat_map(|words| ["--allow", words]));
             line.extend(["--timeout", &limit, "--"]);
             line.extend(words(&program));
+            let kind = allow.map_or_else(|| policy.to_owned(), |_| format!("{policy}.allow"));
             // raddle itself ends the run in time, and says where its threads are.
-            run(policy, &line, ("XDG_CACHE_HOME", &self.cache), 2 * LIMIT)
+            run(&kind, &line, ("XDG_CACHE_HOME", &self.cache), 2 * LIMIT)
         };
-        let mut policies = [const { Verdict::Same }; POLICIES.len()];
-        for (policy, verdict) in POLICIES.iter().zip(&mut policies) {
+        // Of the first seed that differs, if one does.
+        let verdict = |policy: &str, allow: Option<&str>| -> Result<Verdict> {
             for seed in SEEDS {
-                *verdict = Verdict::of_raddle(native.ending, &under(policy, seed)?);
-                if *verdict != Verdict::Same {
-                    break;
+                let verdict = Verdict::of_raddle(native.ending, &under(policy, seed, allow)?);
+                if verdict != Verdict::Same {
+                    return Ok(verdict);
                 }
             }
+            Ok(Verdict::Same)
+        };
+        let mut policies = [const { Verdict::Same }; POLICIES.len()];
+        for (policy, kept) in POLICIES.iter().zip(&mut policies) {
+            *kept = verdict(policy, None)?;
         }
         let tsan = Verdict::of_plain(native.ending, &tsan);
-        Ok(Outcome::Usable(Verdicts { tsan, policies }))
+        let mut verdicts = Verdicts { tsan, policies, allowed: None };
+        if let Some(words) = allow.filter(|_| !verdicts.agrees()) {
+            let mut allowed = Verdict::Same;
+            for policy in POLICIES {
+                if allowed == Verdict::Same {
+                    allowed = verdict(policy, Some(words))?;
+                }
+            }
+            verdicts.allowed = Some(allowed);
+        }
+        Ok(Outcome::Usable(verdicts))
     }
 }
 
@@ -132,7 +157,11 @@ impl fmt::Display for Outcome {
                 POLICIES
                     .iter()
                     .zip(&verdicts.policies)
-                    .try_for_each(|(policy, verdict)| write!(f, ", {policy}: {verdict}"))
+                    .try_for_each(|(policy, verdict)| write!(f, ", {policy}: {verdict}"))?;
+                match &verdicts.allowed {
+                    Some(allowed) => write!(f, ", with --allow: {allowed}"),
+                    None => Ok(()),
+                }
             }
         }
     }

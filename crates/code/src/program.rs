@@ -14,6 +14,7 @@ use std::{fs, io};
 use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, DynamicTag, EM_X86_64, PT_INTERP};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use object::{Endianness, Object as _, ObjectSymbol as _};
+use raddle_trace::own::is_own_library;
 
 /// The name of the sanitizer library that a target requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -217,10 +218,43 @@ fn is_callback(name: object::Result<&[u8]>) -> bool {
     name.is_ok_and(|name| name.starts_with(b"__tsan_"))
 }
 
+/// The program's own libraries that a file is linked with, directly or through others, as far as
+/// they are found by the file's search path or `LD_LIBRARY_PATH`.
+#[must_use]
+pub fn own_libraries(path: &Path) -> Vec<PathBuf> {
+    let mut libraries: Vec<PathBuf> = Vec::new();
+    let mut open = vec![path.to_owned()];
+    while let Some(path) = open.pop() {
+        let Some(bytes) = read(&path) else { continue };
+        let Some(elf) = Elf::parse(&bytes) else { continue };
+        let directories = directories(&elf, &path);
+        for name in elf.strings(&[DT_NEEDED]) {
+            let found = directories.iter().map(|directory| directory.join(&name));
+            let Some(library) = found.into_iter().find(|path| path.is_file()) else { continue };
+            if is_own_library(library.as_os_str().as_bytes()) && !libraries.contains(&library) {
+                libraries.push(library.clone());
+                open.push(library);
+            }
+        }
+    }
+    libraries
+}
+
 /// The sanitizer library requested by an instrumented library that `elf` needs, if there is one
 /// outside the system's directories.
 fn instrumented_library(elf: &Elf<'_>, path: &Path) -> Option<Soname> {
-    let origin = path.canonicalize().ok()?.parent()?.to_owned();
+    let directories = directories(elf, path);
+    elf.strings(&[DT_NEEDED]).find_map(|name| {
+        let bytes = directories.iter().find_map(|directory| read(&directory.join(&name)))?;
+        let library = Elf::parse(&bytes)?;
+        library.instrumented().then(|| library.soname())
+    })
+}
+
+/// Where the loader looks for what a file needs, before it looks in the system's directories.
+fn directories(elf: &Elf<'_>, path: &Path) -> Vec<PathBuf> {
+    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let origin = whole.parent().map(Path::to_owned).unwrap_or_default();
     let mut directories: Vec<PathBuf> = elf
         .strings(&[DT_RPATH, DT_RUNPATH])
         .flat_map(|list| std::env::split_paths(&list).collect::<Vec<_>>())
@@ -229,11 +263,7 @@ fn instrumented_library(elf: &Elf<'_>, path: &Path) -> Option<Soname> {
     if let Some(list) = std::env::var_os("LD_LIBRARY_PATH") {
         directories.extend(std::env::split_paths(&list));
     }
-    elf.strings(&[DT_NEEDED]).find_map(|name| {
-        let bytes = directories.iter().find_map(|directory| read(&directory.join(&name)))?;
-        let library = Elf::parse(&bytes)?;
-        library.instrumented().then(|| library.soname())
-    })
+    directories
 }
 
 fn read(path: &Path) -> Option<Vec<u8>> {

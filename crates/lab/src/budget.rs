@@ -12,8 +12,13 @@
 //! to explain what it finds.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use raddle_trace::allow::Judgement;
+use raddle_trace::id::{Pc, Site};
+use raddle_trace::run::Run;
+use raddle_trial::allowed::Lifted;
 use raddle_trial::verdict::Verdict;
 use raddle_trial::{End, Trial};
 
@@ -40,6 +45,24 @@ pub struct Budget {
     start: Instant,
     time_max: Duration,
     is_interrupted: AtomicBool,
+    allowed: Mutex<Vec<AllowedTally>>,
+}
+
+/// How often a judgement was allowed in all executions.
+#[derive(Clone, Debug)]
+pub struct AllowedTally {
+    /// The judgement.
+    pub judgement: Judgement,
+    /// How often.
+    pub n: u64,
+    /// In how many executions.
+    pub n_runs: usize,
+    /// Where an execution was allowed it first: of all executions, the place that comes first in the
+    /// code, so that it does not depend on which execution is faster.
+    pub pc: Pc,
+    /// What knows this place's name.
+    pub run: Run,
+    site: Site,
 }
 
 impl Budget {
@@ -56,7 +79,19 @@ impl Budget {
             start: Instant::now(),
             time_max: limits.time_max,
             is_interrupted: AtomicBool::new(false),
+            allowed: Mutex::default(),
         }
+    }
+
+    /// What was allowed so far, by the number of the judgement.
+    #[must_use]
+    pub fn allowed(&self) -> Vec<AllowedTally> {
+        self.tallies().clone()
+    }
+
+    fn tallies(&self) -> MutexGuard<'_, Vec<AllowedTally>> {
+        // Tallies are changed as a whole, so whatever a panicking thread left is consistent.
+        self.allowed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Executions so far.
@@ -163,11 +198,38 @@ impl Budget {
         if outcome.end == End::Interrupted {
             self.is_interrupted.store(true, Ordering::Relaxed);
         }
+        let run = &trial.execution.run;
+        for lifted in &trial.execution.allowed {
+            self.count_allowed(lifted, run);
+        }
+    }
+
+    fn count_allowed(&self, lifted: &Lifted, run: &Run) {
+        let Lifted { judgement, n, pc } = *lifted;
+        let site = run.site(pc);
+        let mut tallies = self.tallies();
+        let at = tallies.partition_point(|tally| (tally.judgement as u8) < judgement as u8);
+        match tallies.get_mut(at).filter(|tally| tally.judgement == judgement) {
+            Some(tally) => {
+                tally.n += n;
+                tally.n_runs += 1;
+                if site < tally.site {
+                    (tally.site, tally.pc, tally.run) = (site, pc, run.clone());
+                }
+            }
+            None => {
+                let run = run.clone();
+                tallies.insert(at, AllowedTally { judgement, n, n_runs: 1, pc, run, site });
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use raddle_trace::control::Mode;
+    use raddle_trace::run::Module;
+
     use super::*;
 
     fn budget(runs_max: usize) -> Budget {
@@ -180,6 +242,40 @@ mod tests {
         assert_eq!([budget.grant(3), budget.grant(3), budget.grant(3)], [3, 2, 0]);
         budget.give_back(1);
         assert_eq!((budget.left(), budget.is_over()), (1, false));
+    }
+
+    #[test]
+    fn what_was_allowed_is_added_up() {
+        let budget = budget(5);
+        let module = Module {
+            path: "/bank".to_owned(),
+            build_id: String::new(),
+            base: 0,
+            low: 0,
+            high: 0x1000,
+        };
+        let run = Run {
+            command: Vec::new(),
+            directory: String::new(),
+            mode: Mode::Controlled,
+            policy: None,
+            seed: 0,
+            modules: vec![module],
+            threads: Vec::new(),
+            ending: None,
+        };
+        for (judgement, n, pc) in [
+            (Judgement::Misuse, 1, 0x300),
+            (Judgement::UseAfterFree, 2, 0x200),
+            (Judgement::UseAfterFree, 5, 0x100),
+            (Judgement::UseAfterFree, 1, 0x400),
+        ] {
+            budget.count_allowed(&Lifted { judgement, n, pc: Pc(pc) }, &run);
+        }
+        let tally = |tally: &AllowedTally| (tally.judgement, tally.n, tally.n_runs, tally.pc.0);
+        let tallies: Vec<_> = budget.allowed().iter().map(tally).collect();
+        let uses = (Judgement::UseAfterFree, 8, 3, 0x100);
+        assert_eq!(tallies, [uses, (Judgement::Misuse, 1, 1, 0x300)]);
     }
 
     #[test]

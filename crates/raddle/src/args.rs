@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use raddle_trace::allow::AllowedList;
 use raddle_trial::plan::{Delay, Order};
 
 /// Finds the thread order that breaks a program, replays it, and explains the failure.
@@ -73,6 +74,8 @@ pub(crate) struct HuntArgs {
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
+    pub(crate) allow: AllowArgs,
+    #[command(flatten)]
     pub(crate) talk: TalkArgs,
     #[command(flatten)]
     pub(crate) expected: ExpectedArgs,
@@ -110,6 +113,8 @@ pub(crate) struct LocalizeArgs {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+    #[command(flatten)]
+    pub(crate) allow: AllowArgs,
     /// Size of the window in which patterns are found
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u8).range(2..))]
     pub(crate) window: u8,
@@ -248,6 +253,16 @@ pub(crate) struct LimitArgs {
     pub(crate) max_idle: u64,
 }
 
+/// What does not end a run.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct AllowArgs {
+    /// Let runs go on where raddle would end them, everywhere or only in the function WHERE:
+    /// use-after-free, double-free, foreign-unlock, destroyed, misuse (includes the last two), or
+    /// self-deadlock; several are separated by commas
+    #[arg(long, value_name = "WHAT[@WHERE]")]
+    pub(crate) allow: Vec<AllowedList>,
+}
+
 /// How threads are scheduled.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PlanArgs {
@@ -275,6 +290,8 @@ pub(crate) struct PlanArgs {
     /// Allow threads to run before their sleep is over, as if others were slow
     #[arg(long)]
     pub(crate) early_sleepers: bool,
+    #[command(flatten)]
+    pub(crate) allow: AllowArgs,
 }
 
 /// What makes a run pass; by default, exit status 0.
@@ -397,6 +414,8 @@ pub(crate) struct ReplayArgs {
     /// Time limit of a single run; 0 for none [default: the clip's]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<f64>,
+    #[command(flatten)]
+    pub(crate) allow: AllowArgs,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -426,6 +445,8 @@ pub(crate) struct MinimizeArgs {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
+    #[command(flatten)]
+    pub(crate) allow: AllowArgs,
 }
 
 #[derive(Debug, Args)]
@@ -440,6 +461,8 @@ pub(crate) struct IsolateArgs {
     pub(crate) timeout: Option<f64>,
     #[command(flatten)]
     pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) allow: AllowArgs,
     #[command(flatten)]
     pub(crate) expected: ExpectedArgs,
     /// Instead of a clip: a program that fails in every run, with its arguments; a program with one

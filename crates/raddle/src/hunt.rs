@@ -22,7 +22,7 @@ use crate::clip::ClipWriter;
 use crate::context::{self, Context};
 use crate::exit::Exit;
 use crate::progress::Line;
-use crate::{isolate, run, say, target};
+use crate::{allow, isolate, run, say, target};
 
 /// A program that does not end by itself is given up sooner than by `run`.
 const TIMEOUT: f64 = 10.0;
@@ -36,6 +36,7 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
     let expected = target::expected(&args.expected)?.unwrap_or_default();
     let (mut launch, program) = target::launch(&args.target)?;
     let context = Context::new(launch.files.clone());
+    let allow = allow::typed(&args.allow, &program.path, &context.files)?;
     target::without_backtraces(&mut args.target, &mut launch, &program);
     launch.timeout = target::timeout(args.target.timeout.unwrap_or(TIMEOUT));
     target::output_directory(&args.output)?;
@@ -43,7 +44,7 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
     target::capture(&mut launch)?;
     let settings = Settings {
         patterns,
-        plan: Plan { seed: args.seed, ..target::limited(args.limits, STEPS_MAX) },
+        plan: Plan { seed: args.seed, allow, ..target::limited(args.limits, STEPS_MAX) },
         limits_steps: args.limits.max_steps.is_none(),
         keep_going: args.keep_going,
         minimizes: !args.no_minimize,
@@ -89,6 +90,7 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
         Hunted::NotJudged(trial) => {
             run::relay(&trial.execution)?;
             say::news(&names.ending(&trial.execution, None));
+            say::notes(names.allowed(&trial.execution.run, &trial.execution.allowed));
             return Ok(run::exit(&trial.execution));
         }
         Hunted::NoEnd(trial) => {

@@ -9,15 +9,15 @@ use raddle_isolate::{IsolateError, Target};
 use raddle_report::model::{Isolation, IsolationResult, Report};
 use raddle_report::render::{Form, Options, shell};
 use raddle_trace::clip::Clip;
-use raddle_trial::clip as clips;
+use raddle_trial::clip::{self as clips, Restored};
 use raddle_trial::target::TargetError;
 use raddle_trial::verdict::Expected;
 use raddle_trial::{Launch, Plan};
 
-use crate::args::{IsolateArgs, TargetArgs};
+use crate::args::{AllowArgs, IsolateArgs, TargetArgs};
 use crate::context::{self, Context};
 use crate::exit::Exit;
-use crate::{clip, replay, run, target};
+use crate::{allow, clip, replay, run, target};
 
 pub(crate) fn isolate(args: &IsolateArgs) -> Result<Exit> {
     let Subject { launch, plan, expected } = subject(args)?;
@@ -57,7 +57,7 @@ pub(crate) fn found(context: &Context, path: &Path) -> IsolationResult {
 
 fn of_found(context: &Context, path: &Path) -> Result<Isolation> {
     let clip = clip::read(path)?;
-    let Subject { launch, plan, expected } = of_clip(path, &clip, None)?;
+    let Subject { launch, plan, expected } = of_clip(path, &clip, None, &AllowArgs::default())?;
     let (plan, files) = (plan.as_ref(), &context.files);
     let target = Target { launch: &launch, plan, expected: &expected, files };
     let isolation = raddle_isolate::isolate(target, &mut |_| {})?;
@@ -74,14 +74,15 @@ struct Subject {
 
 fn subject(args: &IsolateArgs) -> Result<Subject> {
     let Some(path) = &args.clip else { return of_program(args) };
-    of_clip(path, &clip::read(path)?, args.timeout)
+    of_clip(path, &clip::read(path)?, args.timeout, &args.allow)
 }
 
 /// The target of a clip.
-fn of_clip(path: &Path, clip: &Clip, timeout: Option<f64>) -> Result<Subject> {
-    let launch = replay::restore_same(path, clip, timeout)?.launch;
+fn of_clip(path: &Path, clip: &Clip, timeout: Option<f64>, allow: &AllowArgs) -> Result<Subject> {
+    let Restored { launch, program, .. } = replay::restore_same(path, clip, timeout)?;
     let expected = replay::expected(clip, &launch)?;
-    Ok(Subject { launch, plan: Some(clips::plan(clip, true)), expected })
+    let allow = allow::more(&clip.options.allow, allow, &program.path, &launch.files)?;
+    Ok(Subject { launch, plan: Some(clips::plan(clip, true, allow)), expected })
 }
 
 fn of_program(args: &IsolateArgs) -> Result<Subject> {
@@ -119,7 +120,11 @@ fn of_program(args: &IsolateArgs) -> Result<Subject> {
         // stack, which is not the same in every execution.
         launch.environment.push(("LD_BIND_NOW".into(), Some("1".into())));
     }
-    let plan = (!is_plain).then(Plan::default);
+    if is_plain && !args.allow.allow.is_empty() {
+        bail!("--allow needs a program that is built for raddle; without, nothing ends its run");
+    }
+    let allow = allow::typed(&args.allow, &launch.program, &launch.files)?;
+    let plan = (!is_plain).then(|| Plan { allow, ..Plan::default() });
     Ok(Subject { launch, plan, expected })
 }
 

@@ -23,7 +23,7 @@ use crate::args::{FormulaName, LocalizeArgs, WindowName};
 use crate::context::{self, Context};
 use crate::exit::Exit;
 use crate::progress::Line;
-use crate::{run, target};
+use crate::{allow, run, target};
 
 /// Runs that there are by default, and those beyond as long as few fail.
 const RUNS: usize = 100;
@@ -44,11 +44,12 @@ pub(crate) fn localize(mut args: LocalizeArgs) -> Result<Exit> {
         (Some(_), true) => None,
         _ => Some(Executor::new(subject(&mut args, &context)?, limits(&args), &show)),
     };
+    let plan = plan(&args, order.as_ref(), executor.as_ref())?;
     let collected = match (&args.from, &executor) {
         (Some(directory), _) => {
             Collected { samples: sample::read_all(directory)?, ..Collected::default() }
         }
-        (None, Some(executor)) => collect(&args, executor, order)?,
+        (None, Some(executor)) => collect(&args, executor, &plan, order)?,
         (None, None) => {
             bail!("no program to run; name it after the options: raddle localize -- PROGRAM")
         }
@@ -66,7 +67,7 @@ pub(crate) fn localize(mut args: LocalizeArgs) -> Result<Exit> {
     let hopeless = hopeless(&context, &collected);
     let groups = match hopeless {
         Some(_) => Vec::new(),
-        None => compare(&terms(&args, &context), &collected.samples, executor.as_ref())?,
+        None => compare(&terms(&args, plan, &context), &collected.samples, executor.as_ref())?,
     };
     let budget = executor.as_ref().map(|executor| &executor.budget);
     let input = LocalizationInput { collected: &collected, groups: &groups, budget };
@@ -80,6 +81,7 @@ pub(crate) fn localize(mut args: LocalizeArgs) -> Result<Exit> {
 fn collect(
     args: &LocalizeArgs,
     executor: &Executor<'_>,
+    plan: &Plan,
     order: Option<Order>,
 ) -> Result<Collected> {
     let directory = args.output.join("localize");
@@ -92,7 +94,7 @@ fn collect(
     }
     let collection = Collection {
         executor,
-        plan: plan(args),
+        plan: plan.clone(),
         order,
         settings: settings(args),
         // More runs than before, if there are some.
@@ -127,8 +129,18 @@ fn limits(args: &LocalizeArgs) -> Limits {
     Limits { runs_max: usize::MAX, time_max }
 }
 
-fn plan(args: &LocalizeArgs) -> Plan {
-    Plan { seed: args.seed, ..target::limited(args.limits, STEPS_MAX) }
+fn plan(
+    args: &LocalizeArgs,
+    order: Option<&Order>,
+    executor: Option<&Executor<'_>>,
+) -> Result<Plan> {
+    let mut plan = Plan { seed: args.seed, ..target::limited(args.limits, STEPS_MAX) };
+    if let Some(Executor { subject, .. }) = executor.filter(|_| !args.allow.allow.is_empty()) {
+        let order = order.cloned().unwrap_or(Order::Random);
+        target::needs_control("--allow", &Plan { order, ..Plan::default() })?;
+        plan.allow = allow::typed(&args.allow, &subject.launch.program, &subject.files)?;
+    }
+    Ok(plan)
 }
 
 fn settings(args: &LocalizeArgs) -> Settings {
@@ -139,9 +151,9 @@ fn settings(args: &LocalizeArgs) -> Settings {
     Settings { window: usize::from(args.window), policy }
 }
 
-fn terms(args: &LocalizeArgs, context: &Context) -> Terms {
+fn terms(args: &LocalizeArgs, plan: Plan, context: &Context) -> Terms {
     let or_all = |n: Option<u64>| n.map_or(usize::MAX, |n| n as usize);
-    let terms = Terms::new(plan(args), settings(args), context.is_own.clone());
+    let terms = Terms::new(plan, settings(args), context.is_own.clone());
     Terms {
         n_passed: or_all(args.passed),
         n_failed: or_all(args.failed),

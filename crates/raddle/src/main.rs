@@ -4,6 +4,7 @@ mod exit;
 mod args;
 mod say;
 mod runtime;
+mod allow;
 mod target;
 mod context;
 mod progress;

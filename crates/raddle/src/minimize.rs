@@ -16,13 +16,16 @@ use crate::args::MinimizeArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::progress::Line;
-use crate::{clip, replay, run, target};
+use crate::{allow, clip, replay, run, say, target};
 
 pub(crate) fn minimize(args: &MinimizeArgs) -> Result<Exit> {
     let mut kept = clip::read(&args.clip)?;
     let restored = replay::restore_same(&args.clip, &kept, None)?;
     let context = Context::new(restored.launch.files.clone());
-    let plan = clips::plan(&kept, true);
+    let path = &restored.program.path;
+    let allow = allow::more(&kept.options.allow, &args.allow, path, &context.files)?;
+    kept.options.allow = allow.words().to_vec();
+    let plan = clips::plan(&kept, true, allow);
     let expected = replay::expected(&kept, &restored.launch)?;
     target::prepare()?;
     let line = Line::new(false);
@@ -63,6 +66,7 @@ pub(crate) fn minimize(args: &MinimizeArgs) -> Result<Exit> {
         kept.schedule = schedule;
     }
     kept.write(output)?;
+    say::notes(context.names().allowed_in_all(&executor.budget));
     eprintln!(
         "raddle: reduced from {before} to {} context switches in {} runs",
         kept.schedule.n_runs().saturating_sub(1),

@@ -20,7 +20,7 @@ use crate::args::ReplayArgs;
 use crate::context::{self, Context};
 use crate::exit::Exit;
 use crate::progress::Line;
-use crate::{clip, run, runtime, say, target};
+use crate::{allow, clip, run, runtime, say, target};
 
 pub(crate) fn replay(args: ReplayArgs) -> Result<Exit> {
     let clip = clip::read(&args.clip)?;
@@ -33,7 +33,9 @@ pub(crate) fn replay(args: ReplayArgs) -> Result<Exit> {
             shell::word(&args.clip),
         );
     }
-    let plan = clips::plan(&clip, !args.any_build);
+    let Restored { launch, program, .. } = &restored;
+    let allow = allow::more(&clip.options.allow, &args.allow, &program.path, &launch.files)?;
+    let plan = clips::plan(&clip, !args.any_build, allow);
     target::prepare()?;
     if args.gdb {
         eprintln!("raddle: type `run` to replay {}", args.clip.display());
@@ -102,7 +104,7 @@ fn replay_all(
     let times = usize::try_from(args.times).unwrap_or(usize::MAX);
     let limits = Limits { runs_max: times, time_max: Duration::MAX };
     let executor = Executor::new(subject, limits, &show);
-    let mut tally = Replay { times: args.times, reproduced: 0, diverged: 0 };
+    let mut tally = Replay { times: args.times, reproduced: 0, diverged: 0, notes: Vec::new() };
     let mut n_others = 0;
     // The first that was not as expected, or else the last.
     let mut shown: Option<Replayed> = None;
@@ -146,6 +148,7 @@ fn replay_all(
         return Ok(run::interrupted());
     }
     let shown = shown.context("nothing was replayed")?;
+    tally.notes.extend(context.names().allowed_in_all(&executor.budget));
     finish(args, clip, &context, tally, n_others, &shown)
 }
 
@@ -168,11 +171,12 @@ fn finish(
     let execution = &shown.trial.execution;
     if args.json {
         let options = Options { count: 0, windows: false, directory: Path::new("") };
-        context::print(&Report::Replay(tally), Form::Json, &options)?;
+        context::print(&Report::Replay(tally.clone()), Form::Json, &options)?;
     } else if args.times == 1 {
         run::relay(execution)?;
     }
     say::news(&context.names().ending(execution, shown.trace.as_ref()));
+    say::notes(tally.notes.iter().cloned());
     let expected = format!("as {} says: {}", args.clip.display(), clip.expect.detail);
     eprintln!("raddle: {}", replay_summary(&tally, &expected));
     if tally.diverged > 0 {

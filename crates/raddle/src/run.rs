@@ -17,7 +17,7 @@ use crate::args::{ExecutionArgs, RunArgs};
 use crate::clip::{self, ClipWriter};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::{say, target};
+use crate::{allow, say, target};
 
 pub(crate) fn run(args: RunArgs) -> Result<Exit> {
     let prepared = Prepared::new(&args.execution)?;
@@ -44,8 +44,13 @@ pub(crate) struct Prepared<'a> {
 impl<'a> Prepared<'a> {
     pub(crate) fn new(args: &'a ExecutionArgs) -> Result<Self> {
         let plan = target::plan(&args.plan)?;
+        if !args.plan.allow.allow.is_empty() {
+            target::needs_control("--allow", &plan)?;
+        }
         let expected = target::expected(&args.expected)?;
         let (mut launch, program) = target::launch(&args.target)?;
+        let allow = allow::typed(&args.plan.allow, &program.path, &launch.files)?;
+        let plan = Plan { allow, ..plan };
         target::prepare()?;
         if let Some(path) = &args.clip {
             clip::check(path, &plan)?;
@@ -105,6 +110,7 @@ impl<'a> Prepared<'a> {
             (None, Verdict::Pass, _) | (_, Verdict::Unjudged, _) => names.ending(execution, None),
         };
         say::news(&text);
+        say::notes(names.allowed(&execution.run, &execution.allowed));
         if let Verdict::Fail(_) = verdict {
             say::again(again);
         }

@@ -13,6 +13,13 @@ pub(crate) fn news(text: &str) {
     let _ = write!(io::stderr().lock(), "raddle: {on}{first}{off}\n{rest}");
 }
 
+/// Says what else there is to know, each in a line.
+pub(crate) fn notes(notes: impl IntoIterator<Item = String>) {
+    for note in notes {
+        let _ = writeln!(io::stderr().lock(), "raddle: {note}");
+    }
+}
+
 /// Says which command shows a run again.
 pub(crate) fn again(command: &str) {
     let _ = writeln!(io::stderr().lock(), "show it again: {command}");

@@ -186,6 +186,9 @@ pub(crate) fn again(plan: &PlanArgs, target: &TargetArgs) -> String {
     {
         words.extend(given.then(|| option.to_owned()));
     }
+    for word in plan.allow.allow.iter().flat_map(|list| &list.0) {
+        words.push(format!("--allow {}", shell::word(word.to_string())));
+    }
     words.push("--".to_owned());
     words.extend(target.command.iter().map(shell::word));
     words.join(" ")

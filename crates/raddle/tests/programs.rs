@@ -291,9 +291,8 @@ fn check_program(program: &Program, cpu: u32) -> Vec<String> {
                 seed,
                 n_steps_max: Some(program.n_steps_max),
                 n_idle_max: Some(program.n_steps_max / IDLE_SHARE),
-                spurious: false,
-                early_sleepers: false,
                 cpu: Some(cpu),
+                ..Plan::default()
             };
             let complain = |what: String| {
                 format!("{} --policy {policy} --seed {seed}: {what}", program.name())
@@ -393,15 +392,7 @@ fn check_free(program: &Program, launch: &Launch) -> Option<String> {
         return None;
     }
     let delay = Some(raddle_trial::plan::Delay { probability: 0.01, us_max: 50 });
-    let plan = Plan {
-        order: Order::Free { delay },
-        seed: 1,
-        n_steps_max: None,
-        n_idle_max: None,
-        spurious: false,
-        early_sleepers: false,
-        cpu: None,
-    };
+    let plan = Plan { order: Order::Free { delay }, seed: 1, n_idle_max: None, ..Plan::default() };
     let executions = [run(launch, &plan).0, collect(launch, &plan)];
     let wrong = executions
         .iter()

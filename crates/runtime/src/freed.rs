@@ -20,15 +20,19 @@
 //! free, an access costs what it would without this module (`shared::COUNT`); after that
 //! (`shared::WATCH`) it takes five instructions more. `realloc` moves blocks by copying, so the
 //! old block can be watched too. libc's own heap checks run late, when a block is given back.
+//!
+//! If the plan allows the use of freed memory ([`allow`]), libc maps no block individually, so that
+//! a use reads what the block held.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use raddle_trace::allow::Judgement;
 use raddle_trace::control::Ending;
 
 use crate::guarded::Guarded;
 use crate::real::real;
-use crate::{die, shared, sys};
+use crate::{allow, die, shared, sys};
 
 /// Maximum number of bytes that wait to be returned.
 const BYTES_MAX: u64 = 64 << 20;
@@ -95,7 +99,11 @@ impl Block {
 /// From now on freed blocks are kept; used under control.
 pub(crate) fn start() {
     const M_ARENA_MAX: i32 = -8;
+    const M_MMAP_MAX: i32 = -4;
     real!(mallopt(M_ARENA_MAX => i32, 1 => i32) -> i32);
+    if allow::freed_memory() {
+        real!(mallopt(M_MMAP_MAX => i32, 0 => i32) -> i32);
+    }
     let end = sys::syscall!(libc::SYS_brk, 0) as u64;
     let shadow = sys::map_anonymous((HEAP_BYTES >> GRAIN_SHIFT) as usize) as u64;
     if shadow != 0 {
@@ -135,7 +143,7 @@ fn lies_elsewhere(addr: u64) -> bool {
 }
 
 /// The first byte of a range that is in a freed block of the heap.
-fn first_freed(addr: u64, bytes: u64) -> Option<u64> {
+pub(crate) fn first_freed(addr: u64, bytes: u64) -> Option<u64> {
     let low = LOW.load(Ordering::Relaxed);
     let end = (addr.saturating_add(bytes)).min(low + BYTES.load(Ordering::Relaxed));
     let mut at = addr.max(low);
@@ -148,12 +156,31 @@ fn first_freed(addr: u64, bytes: u64) -> Option<u64> {
     None
 }
 
-/// Ends the run if the thread, which holds the turn, is about to access freed memory.
+/// Ends the run if the thread, which holds the turn, is about to access freed memory, unless that
+/// is allowed.
 #[inline]
 pub(crate) fn check(me: u32, addr: u64, bytes: u64, pc: u64) {
     if let Some(addr) = first_freed(addr, bytes) {
+        used(me, addr, pc);
+    }
+}
+
+#[cold]
+fn used(me: u32, addr: u64, pc: u64) {
+    if !allow::lifts(Judgement::UseAfterFree, pc) {
         die::stop(Ending::UseAfterFree, me, pc, addr);
     }
+}
+
+/// Number of bytes from an address on, up to `bytes`, that freed blocks of the heap still hold.
+pub(crate) fn n_held(addr: u64, bytes: u64) -> u64 {
+    let mut end = addr;
+    while end < addr.saturating_add(bytes)
+        && shadow_of(end).is_some_and(|shadow| shadow.load(Ordering::Relaxed) != 0)
+    {
+        end = (end & !((1 << GRAIN_SHIFT) - 1)) + (1 << GRAIN_SHIFT);
+    }
+    (end - addr).min(bytes)
 }
 
 /// Whether a fault at this address is due to a freed block whose pages we protected. Called from

@@ -50,6 +50,7 @@ mod real;
 #[allow(unsafe_code, reason = "calls the program's signal handlers")]
 mod signals;
 mod random;
+mod allow;
 #[allow(unsafe_code, reason = "the shadow of the target's heap")]
 mod freed;
 #[allow(unsafe_code, reason = "the states of the target's memory, shared with the parent")]

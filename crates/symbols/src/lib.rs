@@ -40,6 +40,7 @@ pub mod stack;
 pub mod name;
 pub mod events;
 pub mod own;
+pub mod functions;
 
 mod image;
 mod debug_file;

@@ -91,7 +91,7 @@ impl Symbols {
     }
 
     /// The functions at an address of the file, innermost first.
-    fn frames(&self, image: &Image, address: u64) -> Vec<Frame> {
+    pub(super) fn frames(&self, image: &Image, address: u64) -> Vec<Frame> {
         let mut frames = Vec::new();
         if let Some(debug) = &image.debug
             && let Ok(mut found) = debug.lines.find_frames(address).skip_all_loads()

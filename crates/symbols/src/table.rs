@@ -63,6 +63,16 @@ impl Table {
         Self { symbols }
     }
 
+    /// All symbols, by address; of several for one address, the best.
+    pub(super) fn symbols(&self) -> &[Symbol] {
+        &self.symbols
+    }
+
+    /// Their names.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.symbols.iter().map(|symbol| &symbol.name[..])
+    }
+
     /// The symbol that contains an address of the file. One without a size extends to the next.
     pub(super) fn at(&self, address: u64) -> Option<&Symbol> {
         let n_before = self.symbols.partition_point(|symbol| symbol.low <= address);

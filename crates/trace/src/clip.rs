@@ -39,6 +39,7 @@ use std::path::{Path, PathBuf};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::allow::Allowed;
 use crate::control::Policy;
 use crate::failure::FailureKind;
 use crate::file::replaceable;
@@ -104,7 +105,7 @@ pub enum Stdin {
 
 /// How to run a clip; see the fields of the same names in [`crate::control::Plan`].
 #[expect(missing_docs, reason = "documented there")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
     pub spurious: bool,
@@ -115,6 +116,9 @@ pub struct Options {
     /// None in clips of versions that had no such limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_max: Option<u64>,
+    /// Judgements that do not end the run, if there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<Allowed>,
 }
 
 /// How to judge an outcome, where the command line said so.
@@ -517,6 +521,17 @@ mod tests {
         let json = String::from_utf8(clip.to_json()).expect("text");
         assert!(json.contains(r#""hex": "ff01""#), "{json}");
         assert_eq!(parse(&json).expect("a clip"), clip);
+    }
+
+    #[test]
+    fn allowed_judgements_are_words() {
+        let allow = vec!["misuse".parse().expect("a word"), "double-free@f".parse().expect("one")];
+        let clip = Clip { options: Options { allow, ..Options::default() }, ..small() };
+        let json = String::from_utf8(clip.to_json()).expect("text");
+        assert!(json.contains("\"misuse\",\n      \"double-free@f\"\n"), "{json}");
+        assert_eq!(parse(&json).expect("a clip"), clip);
+        let error = parse(&json.replace("misuse", "leak")).expect_err("not a word");
+        assert!(error.to_string().contains("unknown judgement `leak`, expected use-after"));
     }
 
     #[test]

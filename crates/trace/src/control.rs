@@ -19,6 +19,7 @@
 
 use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
 
+use crate::allow::Judgement;
 use crate::record::{RECORD_BYTES, codes};
 
 /// Holds `PPPPPPPPPP:FFFFFFFFFF`: the parent's process id and its file descriptor of the control
@@ -47,6 +48,8 @@ pub const LANES_MAX: usize = 256;
 /// How much stack is kept of a thread that dies: the calls of glibc, libstdc++ or Rust's standard
 /// library between a failure and its signal take a few KiB, and some put buffers there.
 pub const STACK_BYTES: usize = 64 << 10;
+/// Maximum number of pieces of code in which judgements are allowed.
+pub const ALLOWED_CODE_MAX: usize = 1024;
 /// Maximum length of [`Control::message`].
 pub const MESSAGE_BYTES: usize = 1024;
 
@@ -95,6 +98,11 @@ pub struct Control {
     pub n_lanes: AtomicU32,
     /// For [`Ending::Misuse`]: the codes of a [`Misuse`](crate::misuse::Misuse).
     pub misuse: [AtomicU8; 3],
+    /// What was allowed so far, by the number of the [`Judgement`].
+    pub allowed: [AllowedCount; Judgement::ALL.len()],
+    /// Where judgements are allowed that are not allowed everywhere; the first
+    /// [`Plan::n_allowed_code`] count.
+    pub allowed_code: [AllowedCode; ALLOWED_CODE_MAX],
     /// Length of the message.
     pub message_len: AtomicU32,
     /// The runtime's own error message; or the expression, file and function of a failed
@@ -150,6 +158,30 @@ pub struct Plan {
     pub histories: AtomicI32,
     /// Length of windows in histories.
     pub window: AtomicU32,
+    /// The set of judgements that are allowed everywhere, by [`Judgement::bit`].
+    pub allowed: AtomicU32,
+    /// Number of entries in [`Control::allowed_code`].
+    pub n_allowed_code: AtomicU32,
+}
+
+/// How often a judgement was allowed.
+#[repr(C)]
+pub struct AllowedCount {
+    /// How often.
+    pub n: AtomicU64,
+    /// Code address of the first time.
+    pub pc: AtomicU64,
+}
+
+/// A piece of code in which judgements are allowed.
+#[repr(C)]
+pub struct AllowedCode {
+    /// The [`Site`](crate::id::Site) of its first byte.
+    pub start: AtomicU64,
+    /// The site past its last byte.
+    pub end: AtomicU64,
+    /// The set of judgements.
+    pub judgements: AtomicU64,
 }
 
 /// In [`Plan::options`]: condition variables may wake spuriously.

@@ -9,6 +9,7 @@
 pub mod id;
 pub mod record;
 pub mod misuse;
+pub mod allow;
 pub mod control;
 pub mod history;
 pub mod own;

@@ -14,7 +14,7 @@ use raddle_trace::schedule::{Schedule, Step};
 
 use crate::launch::{Input, Launch, Output};
 use crate::outcome::{End, signal_name};
-use crate::plan::{IDLE_MAX, Order, Plan};
+use crate::plan::{Allow, IDLE_MAX, Order, Plan};
 use crate::recorder::POLICY_AFTER;
 use crate::target::{self, Runtime, TargetError};
 use crate::trial::Trial;
@@ -83,6 +83,7 @@ impl Kept<'_> {
                 early_sleepers: self.plan.early_sleepers,
                 steps_max: self.plan.n_steps_max.unwrap_or(0),
                 idle_max: Some(self.plan.n_idle_max.unwrap_or(0)),
+                allow: self.plan.allow.words().to_vec(),
                 ..Options::default()
             },
             judge: Judge {
@@ -222,9 +223,10 @@ pub fn restore(
     })
 }
 
-/// The plan of a clip. If it is strict, a step that does not fit ends the run.
+/// The plan of a clip, with what its words allow in the program that is run. If it is strict, a
+/// step that does not fit ends the run.
 #[must_use]
-pub fn plan(clip: &Clip, strict: bool) -> Plan {
+pub fn plan(clip: &Clip, strict: bool, allow: Allow) -> Plan {
     Plan {
         order: Order::Follow { schedule: clip.schedule.clone(), strict, after: clip.policy },
         seed: clip.seed,
@@ -232,6 +234,7 @@ pub fn plan(clip: &Clip, strict: bool) -> Plan {
         n_idle_max: Some(clip.options.idle_max.unwrap_or(IDLE_MAX)).filter(|&n| n > 0),
         spurious: clip.options.spurious,
         early_sleepers: clip.options.early_sleepers,
+        allow,
         cpu: None,
     }
 }

@@ -21,6 +21,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
+use crate::allowed::{self, Lifted};
 use crate::capture::{Capture, Captured};
 use crate::draw::{self, Pace, RecordSink};
 use crate::histories::{HistoryFile, Settings};
@@ -81,6 +82,8 @@ pub struct Execution {
     pub run: Run,
     /// Who ran when, if that was wanted and threads were not free.
     pub schedule: Option<Schedule>,
+    /// Judgements that were allowed in it.
+    pub allowed: Vec<Lifted>,
     /// What it printed, if that was captured.
     pub stdout: Option<Captured>,
     /// What it printed to standard error, if that was captured.
@@ -165,7 +168,7 @@ fn execution(
         capture.map(|capture| capture.finish().map_err(LaunchError::Wait)).transpose()
     };
     let (stdout, stderr) = (finish(running.stdout)?, finish(running.stderr)?);
-    Ok(Execution { outcome, run, schedule, stdout, stderr })
+    Ok(Execution { outcome, run, schedule, allowed: Vec::new(), stdout, stderr })
 }
 
 /// Starts a target, whose time runs from now on.
@@ -298,7 +301,8 @@ fn execute_inner(
         wall: start.elapsed(),
     };
     let schedule = forwarder.recorder.map(|recorder| recorder.finish(&run));
-    execution(running, outcome, run, schedule)
+    let allowed = allowed::lifted(control);
+    Ok(Execution { allowed, ..execution(running, outcome, run, schedule)? })
 }
 
 /// The processors that this process may use, and so the targets that it starts.

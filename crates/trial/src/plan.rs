@@ -1,11 +1,14 @@
 //! What a run is to do: a checked value, and how it gets into the control block.
 
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::atomic::Ordering::Relaxed;
 
+use raddle_trace::allow::{Allowed, Judgement};
 use raddle_trace::control::{
-    Deliver, EARLY_SLEEPERS, LANES_MAX, Layout, Mode, Policy, SPURIOUS, STRICT,
+    ALLOWED_CODE_MAX, Deliver, EARLY_SLEEPERS, LANES_MAX, Layout, Mode, Policy, SPURIOUS, STRICT,
 };
+use raddle_trace::id::Site;
 use raddle_trace::schedule::{Schedule, Step};
 use serde::{Deserialize, Serialize};
 
@@ -27,9 +30,72 @@ pub struct Plan {
     pub spurious: bool,
     /// A sleeping thread may be chosen before its time.
     pub early_sleepers: bool,
+    /// Judgements that do not end the run.
+    pub allow: Allow,
     /// The processor to run on under control; none for any. Runs at the same time get
     /// different ones, or all might start on the same and stay there.
     pub cpu: Option<u32>,
+}
+
+/// Judgements that do not end a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Allow {
+    words: Vec<Allowed>,
+    code: Vec<(Judgement, Range<Site>)>,
+}
+
+impl Allow {
+    /// What these words allow. `code_of` finds the code of a function by its name.
+    pub fn new<E>(
+        words: Vec<Allowed>,
+        mut code_of: impl FnMut(&str) -> Result<Vec<Range<Site>>, E>,
+    ) -> Result<Self, AllowError<E>> {
+        let mut code = Vec::new();
+        for Allowed { judgement, function } in &words {
+            let Some(function) = function else { continue };
+            let ranges = code_of(function).map_err(AllowError::Function)?;
+            code.extend(ranges.into_iter().map(|range| (*judgement, range)));
+        }
+        if code.len() > ALLOWED_CODE_MAX {
+            return Err(AllowError::TooMuch { n: code.len() });
+        }
+        Ok(Self { words, code })
+    }
+
+    /// The words.
+    #[must_use]
+    pub fn words(&self) -> &[Allowed] {
+        &self.words
+    }
+
+    fn store(&self, block: &Block) {
+        let control = block.control();
+        let everywhere = self.words.iter().filter(|word| word.function.is_none());
+        let bits = everywhere.fold(0, |bits, word| bits | word.judgement.allowed_bits());
+        control.plan.allowed.store(bits, Relaxed);
+        control.plan.n_allowed_code.store(self.code.len() as u32, Relaxed);
+        for ((judgement, range), code) in self.code.iter().zip(&control.allowed_code) {
+            code.start.store(range.start.0, Relaxed);
+            code.end.store(range.end.0, Relaxed);
+            code.judgements.store(judgement.allowed_bits().into(), Relaxed);
+        }
+    }
+}
+
+/// Why judgements cannot be allowed.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AllowError<E> {
+    /// The code of a function was not found.
+    #[error("{0}")]
+    Function(E),
+    /// The functions are in too many pieces.
+    #[error(
+        "the functions of --allow have {n} pieces of code, more than {ALLOWED_CODE_MAX}; name fewer functions"
+    )]
+    TooMuch {
+        /// Pieces of code.
+        n: usize,
+    },
 }
 
 /// Who goes next.
@@ -106,6 +172,7 @@ impl Default for Plan {
             n_idle_max: Some(IDLE_MAX),
             spurious: false,
             early_sleepers: false,
+            allow: Allow::default(),
             cpu: None,
         }
     }
@@ -183,6 +250,7 @@ impl Plan {
         plan.idle_max.store(self.n_idle_max.unwrap_or(0), Relaxed);
         plan.n_lanes.store(block.layout().n_lanes as u32, Relaxed);
         plan.n_follow.store(block.layout().n_follow as u64, Relaxed);
+        self.allow.store(block);
     }
 }
 
@@ -314,6 +382,33 @@ mod tests {
         plan.store(Deliver::Nothing, 0, &block);
         assert_eq!(block.control().plan.delay_probability.load(Relaxed), u32::MAX);
         assert_eq!(block.control().plan.mode.load(Relaxed), Mode::Free as u32);
+    }
+
+    #[test]
+    fn allowed_judgements_are_written_with_their_code() {
+        let words = ["misuse", "use-after-free@f"].map(|word| word.parse().expect("a word"));
+        let code = |_: &str| Ok::<_, String>(vec![Site(16)..Site(32), Site(64)..Site(80)]);
+        let allow = Allow::new(words.into(), code).expect("little code");
+        let plan = Plan { allow, ..Plan::default() };
+        let block = Block::new(plan.layout()).expect("a memory file");
+        plan.store(Deliver::Nothing, 0, &block);
+        let control = block.control();
+        assert_eq!(control.plan.allowed.load(Relaxed), Judgement::Misuse.allowed_bits());
+        assert_eq!(control.plan.n_allowed_code.load(Relaxed), 2);
+        let second = &control.allowed_code[1];
+        assert_eq!((second.start.load(Relaxed), second.end.load(Relaxed)), (64, 80));
+        assert_eq!(second.judgements.load(Relaxed), u64::from(Judgement::UseAfterFree.bit()));
+    }
+
+    #[test]
+    fn functions_in_many_pieces_are_refused() {
+        let piece = |n: u64| Site(2 * n)..Site(2 * n + 1);
+        let code = |n: usize| (0..n as u64).map(piece).collect::<Vec<_>>();
+        let allow = |n: usize| {
+            Allow::new(vec!["misuse@f".parse().expect("a word")], |_| Ok::<_, String>(code(n)))
+        };
+        assert!(allow(ALLOWED_CODE_MAX).is_ok());
+        assert_eq!(allow(1025), Err(AllowError::TooMuch { n: 1025 }));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::{Position, Scan};
 use crate::locks::Held;
 use crate::model::Nesting;
-use crate::skeleton::SyncKind;
+use crate::skeleton::{Sync, SyncKind};
 use crate::witness::AccessKind;
 
 /// Index of each nesting, by outer and inner site, outer and inner lock, and thread.
@@ -60,9 +60,30 @@ impl Scan<'_> {
 
     pub(super) fn release(&mut self, thread: ThreadId, lock: Held) {
         let state = &mut self.threads[thread.0 as usize];
+        if !lock.shared && !state.holds(lock.lock) {
+            self.release_for_other(thread, lock);
+            return;
+        }
         let Some(Held { lock, shared }) = state.release(lock, &mut self.model.locks) else {
             return;
         };
         self.sync(thread, SyncKind::Release { lock, shared });
+    }
+
+    /// A thread releases a lock that another one holds, which a run may allow: the holder loses it
+    /// where it is then, and not before the other thread has come that far.
+    fn release_for_other(&mut self, thread: ThreadId, lock: Held) {
+        let Some(holder) = self.threads.iter().position(|other| other.holds(lock.lock)) else {
+            return;
+        };
+        let steps = self.threads[thread.0 as usize].steps;
+        let state = &mut self.threads[holder];
+        let Some(Held { lock, shared }) = state.release(lock, &mut self.model.locks) else {
+            return;
+        };
+        let at = state.steps;
+        let line = self.model.skeleton.line(ThreadId(holder as u32));
+        line.syncs.push(Sync { at, kind: SyncKind::After { thread, steps, soft: false } });
+        line.syncs.push(Sync { at, kind: SyncKind::Release { lock, shared } });
     }
 }

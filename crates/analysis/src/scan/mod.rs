@@ -353,6 +353,25 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_lock_that_another_thread_releases_is_free() {
+        let trace = |release: &str| {
+            format!(
+                "
+                T0 spawn T1
+                T0 spawn T2
+                T0 acquire m
+                {release}
+                a: T0 write x
+                T2 acquire m
+                b: T2 write x
+                T2 release m"
+            )
+        };
+        check_locks(&trace("T1 release m"), false);
+        check_locks(&trace(""), true);
+    }
+
+    #[test]
     fn a_semaphore_orders() {
         check(
             "

@@ -117,6 +117,11 @@ impl Thread {
         self.held.split_last().map(|(_, before)| before)
     }
 
+    /// Whether it holds a lock, for reading or not.
+    pub(super) fn holds(&self, lock: Addr) -> bool {
+        self.held.iter().any(|holding| holding.held.lock == lock)
+    }
+
     /// Releases a lock and returns it as it was held; none if the thread still holds it or never
     /// did.
     pub(super) fn release(&mut self, lock: Held, locks: &mut LockSets) -> Option<Held> {

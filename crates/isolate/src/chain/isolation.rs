@@ -7,6 +7,7 @@ use raddle_code::elf::Files;
 use raddle_trace::file::{ReadError, Trace, TraceError, WriteError};
 use raddle_trace::id::{Pc, ThreadId};
 use raddle_trace::run::Run;
+use raddle_trial::allowed::Lifted;
 use raddle_trial::verdict::Expected;
 use raddle_trial::{Launch, LaunchError, Plan, TrialError};
 
@@ -40,6 +41,8 @@ pub struct Isolation {
     pub run: Run,
     /// The failing execution's trace, if it has one.
     pub trace: Option<Trace>,
+    /// Judgements that were allowed in the failing execution.
+    pub allowed: Vec<Lifted>,
     /// What could not be done, in words.
     pub notes: Vec<String>,
     /// Instructions that were executed one by one.

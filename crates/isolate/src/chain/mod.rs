@@ -51,6 +51,7 @@ pub fn isolate(target: Target<'_>, tell: &mut dyn FnMut(&str)) -> Result<Isolati
         chain: session.chain,
         executions: session.executions,
         run: original.trial.execution.run,
+        allowed: original.trial.execution.allowed,
         trace: original.trace,
         notes: session.notes,
         n_stepped: session.n_stepped,

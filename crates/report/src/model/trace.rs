@@ -17,7 +17,7 @@ pub struct Prediction {
 }
 
 /// What came of replaying a clip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Replay {
     /// How often it was replayed.
     pub times: u64,
@@ -25,6 +25,9 @@ pub struct Replay {
     pub reproduced: u64,
     /// How often it could not be followed.
     pub diverged: u64,
+    /// What the user should know beside that; left out if there is nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// What a trace holds.

@@ -60,6 +60,7 @@ impl Names<'_> {
                     .into(),
             );
         }
+        notes.extend(self.allowed_in_all(budget));
         Hunt {
             trials: trials(budget, tally.infeasible),
             anomalies: Anomalies {
@@ -113,7 +114,7 @@ impl Names<'_> {
             explored: 0,
             stopped: Stopped::NoOrder,
             findings: finding.into_iter().collect(),
-            notes: vec![why.to_owned()],
+            notes: std::iter::once(why.to_owned()).chain(self.allowed_in_all(budget)).collect(),
         }
     }
 

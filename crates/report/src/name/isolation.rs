@@ -44,7 +44,12 @@ impl Names<'_> {
                 watch: n(watch),
             },
             instructions: Instructions { stepped: isolated.n_stepped, skipped: isolated.n_skipped },
-            notes: isolated.notes.clone(),
+            notes: isolated
+                .notes
+                .iter()
+                .cloned()
+                .chain(self.allowed(&isolated.run, &isolated.allowed))
+                .collect(),
         }
     }
 }

@@ -37,6 +37,8 @@ impl Names<'_> {
         let groups: Vec<Group> = groups.iter().map(|group| self.group_of_runs(group)).collect();
         let first = groups.first();
         let facts = collected.samples.iter().map(|sample| &sample.facts);
+        let mut notes = notes(&groups, collected);
+        notes.extend(budget.and_then(|budget| self.allowed_in_all(budget)));
         let mut windows = BTreeMap::<u8, usize>::new();
         for fact in facts.clone().flat_map(|facts| &facts.patterns) {
             *windows.entry(fact.window).or_default() += 1;
@@ -51,7 +53,7 @@ impl Names<'_> {
             },
             patterns: first.map(|group| group.patterns.clone()).unwrap_or_default(),
             pairs: first.map(|group| group.pairs.clone()).unwrap_or_default(),
-            notes: notes(&groups, collected),
+            notes,
             groups,
             windows: windows.into_iter().collect(),
         }

@@ -4,6 +4,7 @@
 //! and from its trace, which says what was allocated and who called whom.
 
 mod access;
+mod allowed;
 mod difference;
 mod failure;
 mod hunt;

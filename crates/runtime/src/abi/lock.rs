@@ -73,6 +73,7 @@ extern "C" fn destroy(at: u64, flags: u32) {
         let op = op(me, pc, at, Operation::Destroy);
         op.approach();
         hook::sync(me, pc, Wait::Nothing, NEVER);
+        op.check_memory();
         let mut sched = SCHED.lock();
         if let Some(object) = sched.objects.get(&at).filter(|lock| lock.kind == Lock::Annotated) {
             let properties = object.count;
@@ -82,6 +83,7 @@ extern "C" fn destroy(at: u64, flags: u32) {
             if !object.is_free() {
                 drop(sched);
                 op.wrong(Fault::Held);
+                sched = SCHED.lock();
             }
         }
         sched.objects.remove(&at);
@@ -96,6 +98,7 @@ extern "C" fn pre_lock(at: u64, flags: u32) {
     let op = op(me, pc, at, if shared { Operation::ReadLock } else { Operation::Lock });
     op.approach();
     hook::sync(me, pc, Wait::Nothing, NEVER);
+    op.check_memory();
     let waits = flags & (TRY_LOCK | RECURSIVE_LOCK) == 0;
     let allows = REENTRANT | if shared { READ_REENTRANT } else { 0 };
     let is_own = SCHED.lock().objects.get(&at).is_some_and(|object| {
@@ -123,11 +126,15 @@ extern "C" fn pre_unlock(at: u64, flags: u32) -> i32 {
 fn acquired(at: u64, shared: bool, n: u32, pc: u64) {
     if let Some(me) = hook::me() {
         let mut sched = SCHED.lock();
-        let object = sched.object(at, Lock::Annotated);
+        let mut object = sched.object(at, Lock::Annotated);
         if object.owner != NOBODY && object.owner != me {
             drop(sched);
             let operation = if shared { Operation::ReadLock } else { Operation::Lock };
             op(me, pc, at, operation).wrong(Fault::HeldByOther);
+            sched = SCHED.lock();
+            object = sched.object(at, Lock::Annotated);
+            // The model has one holder: the last one.
+            (object.owner, object.depth) = (NOBODY, 0);
         }
         if shared {
             object.readers.push((me, pc));
@@ -149,6 +156,7 @@ fn released(at: u64, shared: bool, entirely: bool, pc: u64) -> i32 {
         let op = op(me, pc, at, Operation::Unlock);
         op.approach();
         hook::sync(me, pc, Wait::Nothing, NEVER);
+        op.check_memory();
         let mut sched = SCHED.lock();
         if let Some(object) = sched.objects.get_mut(&at) {
             match release(object, me, shared, entirely) {
@@ -156,6 +164,12 @@ fn released(at: u64, shared: bool, entirely: bool, pc: u64) -> i32 {
                 Err(fault) => {
                     drop(sched);
                     op.wrong(fault);
+                    sched = SCHED.lock();
+                    if fault == Fault::NotHeld {
+                        return n as i32;
+                    }
+                    let object = sched.object(at, Lock::Annotated);
+                    (object.owner, object.depth) = (NOBODY, 0);
                 }
             }
         }

@@ -36,7 +36,11 @@ extern "C" fn destroy(barrier: Barrier) -> c_int {
     let pc = hook::caller();
     let me = hook::me();
     if let Some(me) = me {
-        op(me, barrier, pc, Operation::Destroy).destroy(Wait::Nothing);
+        if !op(me, barrier, pc, Operation::Destroy).destroy(Wait::Nothing) {
+            // libc waits for the threads that have arrived to leave.
+            let round = SCHED.lock().object(barrier as u64, Lock::Barrier).round;
+            hook::sync(me, pc, Wait::Barrier(barrier as u64, round), NEVER);
+        }
         SCHED.lock().objects.remove(&(barrier as u64));
     }
     hook::record(Kind::Destroy, Lock::Barrier as u8, barrier as u64, 0, pc, &[]);
@@ -60,11 +64,12 @@ fn is_shared(barrier: Barrier) -> bool {
 extern "C" fn wait(barrier: Barrier) -> c_int {
     let pc = hook::caller();
     let at = barrier as u64;
-    let known = SCHED.lock().objects.get(&at).is_some_and(|object| object.count > 0);
-    let Some(me) = hook::me().filter(|_| known) else {
-        if let Some(me) = hook::me() {
-            op(me, barrier, pc, Operation::Wait).check();
-        }
+    let is_known = || SCHED.lock().objects.get(&at).is_some_and(|object| object.count > 0);
+    if let Some(me) = hook::me().filter(|_| !is_known()) {
+        // One that was destroyed is known again, if it may be used.
+        op(me, barrier, pc, Operation::Wait).check();
+    }
+    let Some(me) = hook::me().filter(|_| is_known()) else {
         hook::record(Kind::BarrierEnter, 0, at, 0, pc, &[]);
         let status = real!(pthread_barrier_wait(barrier => Barrier) -> c_int);
         hook::record(Kind::BarrierLeave, u8::from(status != 0), at, 0, pc, &[]);

@@ -50,7 +50,9 @@ pub(super) extern "C" fn destroy(cond: *mut pthread_cond_t) -> c_int {
     let pc = hook::caller();
     if let Some(me) = hook::me() {
         // libc waits for the waiters to leave; a waiter that was never woken never does.
-        op(me, cond, pc, Operation::Destroy).destroy(Wait::Unwaited(cond as u64));
+        if !op(me, cond, pc, Operation::Destroy).destroy(Wait::Unwaited(cond as u64)) {
+            return 0;
+        }
         SCHED.lock().objects.remove(&(cond as u64));
     }
     hook::record(Kind::Destroy, Lock::Cond as u8, cond as u64, 0, pc, &[]);
@@ -97,7 +99,7 @@ pub(super) extern "C" fn timed_wait(
     if !clock::is_valid(time) {
         return libc::EINVAL;
     }
-    op(me, cond, pc, Operation::Wait).check_memory();
+    op(me, cond, pc, Operation::Wait).foresee_memory();
     wait_until(me, cond, mutex, clock::deadline(clock_of(cond), time), pc)
 }
 
@@ -141,8 +143,8 @@ fn wait_until(
 ) -> c_int {
     let on = op(me, cond, pc, Operation::Wait);
     let with = mutex::op(me, mutex, pc, Operation::WaitWith);
-    on.check_memory();
-    with.check_memory();
+    on.foresee_memory();
+    with.foresee_memory();
     hook::sync(me, pc, Wait::Nothing, NEVER);
     on.check();
     with.check();

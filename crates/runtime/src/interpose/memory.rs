@@ -9,6 +9,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use libc::{c_int, size_t};
+use raddle_trace::allow::Judgement;
 use raddle_trace::control::Ending;
 use raddle_trace::record::Kind;
 
@@ -16,7 +17,7 @@ use super::misuse;
 use crate::export::export;
 use crate::real::Real;
 use crate::sched::thread::{NEVER, Wait};
-use crate::{die, freed, hook, modules, sched, shared, tls};
+use crate::{allow, die, freed, hook, modules, sched, shared, tls};
 
 export! {
     malloc => malloc_inner;
@@ -125,10 +126,11 @@ fn born(block: *mut c_void, bytes: usize, pc: u64) {
     }
 }
 
-/// Records that a block is about to be freed or moved.
-fn dies(block: *mut c_void, pc: u64) {
+/// Records that a block is about to be freed or moved; false if it was freed before, which the plan
+/// allows.
+fn dies(block: *mut c_void, pc: u64) -> bool {
     if block.is_null() || modules::in_runtime(pc) {
-        return;
+        return true;
     }
     let stops = modules::from_program(pc) && tls::get(tls::TURN) == 1;
     if let Some(me) = hook::me().filter(|_| stops) {
@@ -136,11 +138,15 @@ fn dies(block: *mut c_void, pc: u64) {
         sched::visible(me, pc, Wait::Nothing, NEVER, true);
     }
     if let Some(me) = hook::me().filter(|_| freed::is_freed(block as u64)) {
-        die::stop(Ending::DoubleFree, me, pc, block as u64);
+        if !allow::lifts(Judgement::DoubleFree, pc) {
+            die::stop(Ending::DoubleFree, me, pc, block as u64);
+        }
+        return false;
     }
     if hook::recording() {
         hook::record(Kind::Free, 0, block as u64, 0, pc, &[usable(block)]);
     }
+    true
 }
 
 /// Returns a block to libc.
@@ -152,7 +158,12 @@ fn release(block: *mut c_void) {
 fn retire(block: *mut c_void, pc: u64) {
     if !block.is_null() && shared::controlled() && tls::get(tls::QUIET) == 0 {
         misuse::check_block(hook::me(), pc, block as u64, usable(block));
-        freed::keep(block as u64, usable(block), |block| release(block as *mut c_void));
+        freed::keep(block as u64, usable(block), |block| {
+            if allow::freed_memory() {
+                misuse::forget_block(block, usable(block as *mut c_void));
+            }
+            release(block as *mut c_void);
+        });
     } else {
         release(block);
     }
@@ -160,6 +171,11 @@ fn retire(block: *mut c_void, pc: u64) {
 
 /// From this size on, libc moves blocks by remapping pages, so they are not copied.
 const MOVED_BY_LIBC: u64 = 1 << 20;
+
+/// Whether `realloc` copies a block, so that the old one can be watched.
+fn is_copied(block: *mut c_void) -> bool {
+    usable(block) < MOVED_BY_LIBC || allow::freed_memory()
+}
 
 /// `realloc` under control, for a block that is to be watched.
 fn resized(block: *mut c_void, bytes: size_t, pc: u64) -> *mut c_void {
@@ -174,6 +190,21 @@ fn resized(block: *mut c_void, bytes: size_t, pc: u64) -> *mut c_void {
         unsafe { core::ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast::<u8>(), kept) };
         retire(block, pc);
     }
+    new
+}
+
+/// `realloc` of a block that was freed before, which the plan allows: a copy of what it still holds.
+fn resized_again(block: *mut c_void, bytes: size_t, pc: u64) -> *mut c_void {
+    if bytes == 0 {
+        return core::ptr::null_mut();
+    }
+    let new = call!(MALLOC, (bytes => size_t) -> *mut c_void, else core::ptr::null_mut());
+    if !new.is_null() {
+        let kept = freed::n_held(block as u64, bytes as u64) as usize;
+        // SAFETY: a freed block of the heap holds that much, and a new one is apart from all others.
+        unsafe { core::ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast::<u8>(), kept) };
+    }
+    born(new, bytes, pc);
     new
 }
 
@@ -202,8 +233,10 @@ pub(super) extern "C" fn realloc_inner(block: *mut c_void, bytes: size_t) -> *mu
         };
         return new;
     }
-    dies(block, pc);
-    if !block.is_null() && shared::controlled() && (bytes == 0 || usable(block) < MOVED_BY_LIBC) {
+    if !dies(block, pc) {
+        return resized_again(block, bytes, pc);
+    }
+    if !block.is_null() && shared::controlled() && (bytes == 0 || is_copied(block)) {
         if bytes == 0 {
             retire(block, pc);
             return core::ptr::null_mut();
@@ -239,8 +272,9 @@ extern "C" fn free_inner(block: *mut c_void) {
     if is_in_arena(block) {
         return;
     }
-    dies(block, pc);
-    retire(block, pc);
+    if dies(block, pc) {
+        retire(block, pc);
+    }
 }
 
 extern "C" fn memalign_inner(align: size_t, bytes: size_t) -> *mut c_void {

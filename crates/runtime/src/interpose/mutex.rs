@@ -41,6 +41,8 @@ fn word_of(mutex: *mut pthread_mutex_t) -> i32 {
 
 const RECURSIVE: i32 = 1;
 const ERRORCHECK: i32 = 2;
+/// libc refuses every operation on it.
+const DESTROYED: i32 = -1;
 
 extern "C" fn init(mutex: *mut pthread_mutex_t, attr: *const pthread_mutexattr_t) -> c_int {
     let pc = hook::caller();
@@ -58,8 +60,16 @@ pub(super) fn op(me: u32, mutex: *mut pthread_mutex_t, pc: u64, operation: Opera
 
 pub(super) extern "C" fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
     let pc = hook::caller();
+    let real_destroy = || real!(pthread_mutex_destroy(mutex => *mut pthread_mutex_t) -> c_int);
     if let Some(me) = hook::me() {
-        op(me, mutex, pc, Operation::Destroy).destroy(Wait::Nothing);
+        if !op(me, mutex, pc, Operation::Destroy).destroy(Wait::Nothing) {
+            // libc leaves a mutex alone that is held.
+            let status = real_destroy();
+            if status == 0 {
+                SCHED.lock().objects.remove(&(mutex as u64));
+            }
+            return status;
+        }
         hook::record(Kind::Destroy, INFO, mutex as u64, 0, pc, &[]);
         let mut sched = SCHED.lock();
         if sched.objects.get(&(mutex as u64)).is_none_or(|object| object.owner == NOBODY) {
@@ -68,7 +78,7 @@ pub(super) extern "C" fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
     } else {
         hook::record(Kind::Destroy, INFO, mutex as u64, 0, pc, &[]);
     }
-    real!(pthread_mutex_destroy(mutex => *mut pthread_mutex_t) -> c_int)
+    real_destroy()
 }
 
 pub(super) extern "C" fn lock(mutex: *mut pthread_mutex_t) -> c_int {
@@ -142,7 +152,7 @@ pub(super) fn lock_until(mutex: *mut pthread_mutex_t, deadline: u64, pc: u64) ->
                 return libc::EDEADLK;
             }
             // A thread that waits for itself is found at once, as a cycle.
-            _ => {}
+            _ => op.relock(deadline),
         }
     }
     if hook::sync(me, pc, Wait::Lock(op.at), deadline) == Wake::TimedOut {
@@ -168,7 +178,7 @@ pub(super) extern "C" fn try_lock(mutex: *mut pthread_mutex_t) -> c_int {
     if !free && owned_by_other(mutex, me) {
         return libc::EBUSY;
     }
-    op.check();
+    op.check_again();
     acquire(me, mutex, pc, TRIED)
 }
 
@@ -240,10 +250,10 @@ pub(super) extern "C" fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
 /// Releases a valid mutex, as a step that is already counted.
 pub(super) fn release(op: ObjectOp, mutex: *mut pthread_mutex_t) -> c_int {
     let ObjectOp { me, pc, .. } = op;
-    misuse::check_owner(op);
+    let is_held = misuse::check_owner(op);
     let may =
         kind_of(mutex) & 3 != ERRORCHECK && kind_of(mutex) & 3 != RECURSIVE || owned(mutex, me);
-    if may {
+    if may && is_held && kind_of(mutex) != DESTROYED {
         hook::record(Kind::Release, INFO, mutex as u64, 0, pc, &[]);
     }
     let status = real!(pthread_mutex_unlock(mutex => *mut pthread_mutex_t) -> c_int);

@@ -43,7 +43,10 @@ extern "C" fn destroy(lock: *mut pthread_rwlock_t) -> c_int {
     let pc = hook::caller();
     let me = hook::me();
     if let Some(me) = me {
-        op(me, lock, pc, Operation::Destroy).destroy(Wait::Nothing);
+        if !op(me, lock, pc, Operation::Destroy).destroy(Wait::Nothing) {
+            // It goes on as it is: libc's function does nothing.
+            return 0;
+        }
         SCHED.lock().objects.remove(&(lock as u64));
     }
     hook::record(Kind::Destroy, INFO, lock as u64, 0, pc, &[]);
@@ -93,6 +96,9 @@ fn lock_until(lock: *mut pthread_rwlock_t, shared: bool, deadline: u64, pc: u64)
         hook::sync(me, pc, Wait::Nothing, NEVER);
         return libc::EDEADLK;
     }
+    if !shared && reads(lock, me) {
+        op.relock(deadline);
+    }
     let wait = if shared { Wait::ReadLock(op.at) } else { Wait::WriteLock(op.at) };
     if hook::sync(me, pc, wait, deadline) == Wake::TimedOut {
         return libc::ETIMEDOUT;
@@ -118,6 +124,13 @@ fn is_wanted_by_writer(lock: *mut pthread_rwlock_t) -> bool {
     let mut sched = SCHED.lock();
     let is_waited_for = !sched.waiters(|wait| wait == Wait::WriteLock(lock as u64)).is_empty();
     sched.object(lock as u64, Lock::RwLock).writers_first && is_waited_for
+}
+
+/// Whether the thread holds the lock for reading.
+fn reads(lock: *mut pthread_rwlock_t, me: u32) -> bool {
+    let sched = SCHED.lock();
+    let object = sched.objects.get(&(lock as u64));
+    object.is_some_and(|object| object.readers.iter().any(|&(reader, _)| reader == me))
 }
 
 /// Acquires a valid lock.
@@ -241,7 +254,9 @@ extern "C" fn unlock(lock: *mut pthread_rwlock_t) -> c_int {
     };
     let op = op(me, lock, pc, Operation::Unlock);
     op.begin(Wait::Nothing, NEVER);
-    misuse::check_held(op);
+    if !misuse::check_held(op) {
+        return release_for_other(op);
+    }
     let mut sched = SCHED.lock();
     let object = sched.object(lock as u64, Lock::RwLock);
     let shared = object.owner == NOBODY;
@@ -258,4 +273,18 @@ extern "C" fn unlock(lock: *mut pthread_rwlock_t) -> c_int {
     drop(sched);
     hook::record(Kind::Release, info(shared, false), lock as u64, 0, pc, &[]);
     real!(pthread_rwlock_unlock(lock => *mut pthread_rwlock_t) -> c_int)
+}
+
+/// Releases a lock that the thread does not hold, and libc's data no longer say that it is held.
+fn release_for_other(op: ObjectOp) -> c_int {
+    let mut sched = SCHED.lock();
+    let object = sched.object(op.at, Lock::RwLock);
+    let is_held = object.owner != NOBODY;
+    (object.owner, object.depth) = (NOBODY, 0);
+    sched.poke(op.me);
+    drop(sched);
+    if is_held {
+        hook::record(Kind::Release, info(false, false), op.at, 0, op.pc, &[]);
+    }
+    0
 }

@@ -35,8 +35,11 @@ extern "C" fn init(semaphore: *mut sem_t, shared: c_int, value: c_uint) -> c_int
 extern "C" fn destroy(semaphore: *mut sem_t) -> c_int {
     let pc = hook::caller();
     let me = hook::me();
-    if let Some(me) = me {
-        op(me, semaphore, pc, Operation::Destroy).destroy(Wait::Nothing);
+    if let Some(me) = me
+        && !op(me, semaphore, pc, Operation::Destroy).destroy(Wait::Nothing)
+    {
+        // It goes on as it is: libc's function does nothing.
+        return 0;
     }
     hook::record(Kind::Destroy, Lock::Semaphore as u8, semaphore as u64, 0, pc, &[]);
     let status = real!(sem_destroy(semaphore => *mut sem_t) -> c_int);
@@ -104,9 +107,11 @@ extern "C" fn value(semaphore: *mut sem_t, value: *mut c_int) -> c_int {
 fn wait_until(me: u32, semaphore: *mut sem_t, deadline: u64, pc: u64) -> c_int {
     let op = op(me, semaphore, pc, Operation::Wait);
     op.approach();
+    let mut check: fn(ObjectOp) = ObjectOp::check;
     loop {
         let wake = hook::sync(me, pc, Wait::Semaphore(semaphore as u64), deadline);
-        op.check();
+        check(op);
+        check = ObjectOp::check_again;
         match wake {
             Wake::TimedOut => return super::fail(libc::ETIMEDOUT),
             Wake::Interrupted if SCHED.lock().threads[me as usize].restarts => {}

@@ -36,7 +36,10 @@ extern "C" fn destroy(lock: Spin) -> c_int {
     let pc = hook::caller();
     let me = hook::me();
     if let Some(me) = me {
-        op(me, lock, pc, Operation::Destroy).destroy(Wait::Nothing);
+        if !op(me, lock, pc, Operation::Destroy).destroy(Wait::Nothing) {
+            // It goes on as it is: libc's function does nothing.
+            return 0;
+        }
         SCHED.lock().objects.remove(&(lock as u64));
     }
     hook::record(Kind::Destroy, INFO, lock as u64, 0, pc, &[]);
@@ -54,7 +57,11 @@ fn op(me: u32, lock: Spin, pc: u64, operation: Operation) -> ObjectOp {
 extern "C" fn lock(lock: Spin) -> c_int {
     let pc = hook::caller();
     if let Some(me) = hook::me() {
-        op(me, lock, pc, Operation::Lock).begin(Wait::Lock(lock as u64), NEVER);
+        let op = op(me, lock, pc, Operation::Lock);
+        if SCHED.lock().objects.get(&op.at).is_some_and(|object| object.owner == me) {
+            op.relock(NEVER);
+        }
+        op.begin(Wait::Lock(op.at), NEVER);
         own(me, lock, pc);
     }
     let status = real!(pthread_spin_lock(lock => Spin) -> c_int);

@@ -2,25 +2,36 @@
 
 use core::sync::atomic::Ordering;
 
+use raddle_trace::allow::Judgement;
 use raddle_trace::control::Ending;
 
 use super::Sched;
 use super::object::{NOBODY, Object};
 use super::target::{Target, peek32};
 use super::thread::Wait;
-use crate::{die, shared};
+use crate::{allow, die, shared};
 
 impl Sched {
     /// Notes whether a thread that now waits closes a cycle of waiting threads. If the program ends
     /// all the same, who waits for whom is still to be told.
     pub(super) fn check_cycle(&mut self, me: u32) {
-        if !self.model.note_cycle(me, &Target) {
+        if !self.closes_cycle(me, &Target) || self.may_be_resolved(me) {
             return;
         }
+        self.model.note_cycle(me);
         let mut at = me;
         while let Some((holder, _)) = self.publish_holder(at).filter(|&(holder, _)| holder != me) {
             at = holder;
         }
+    }
+
+    /// Whether the plan allows what the cycle of a thread consists of: that it waits for itself, or
+    /// that others release locks that they do not hold, and so may resolve it.
+    fn may_be_resolved(&self, me: u32) -> bool {
+        let thread = &self.threads[me as usize];
+        let waits_for_itself = self.holder(me, thread.wait).is_some_and(|(holder, _)| holder == me);
+        waits_for_itself && allow::is_allowed(Judgement::SelfDeadlock, thread.pc)
+            || allow::anywhere(Judgement::ForeignUnlock)
     }
 
     /// Forgets a missed wake-up if the futex has changed since: a thread that waits for it now

@@ -83,15 +83,16 @@ impl Model {
         false
     }
 
-    /// Notes whether a thread that now waits closes a cycle; true if it is the first.
-    pub(crate) fn note_cycle(&mut self, id: u32, world: &impl World) -> bool {
-        let is_first = self.cycle.is_none() && self.is_in_cycle(id, world);
-        if is_first {
-            let is_counted = self.follow.as_ref().is_none_or(|follow| follow.is_strict());
-            let until = if is_counted { self.steps + CYCLE_STEPS } else { u64::MAX };
-            self.cycle = Some(Cycle { closed_by: id, until });
-        }
-        is_first
+    /// Whether a thread that now waits closes a cycle, and there is none yet.
+    pub(crate) fn closes_cycle(&self, id: u32, world: &impl World) -> bool {
+        self.cycle.is_none() && self.is_in_cycle(id, world)
+    }
+
+    /// Notes the cycle that a thread closes.
+    pub(crate) fn note_cycle(&mut self, id: u32) {
+        let is_counted = self.follow.as_ref().is_none_or(|follow| follow.is_strict());
+        let until = if is_counted { self.steps + CYCLE_STEPS } else { u64::MAX };
+        self.cycle = Some(Cycle { closed_by: id, until });
     }
 
     /// No schedule is followed any more: threads take turns beside a cycle.

@@ -328,8 +328,8 @@ impl Play {
         let (pc, (wait, deadline)) = (self.pc(me), self.need(me));
         let thread = &mut self.model.threads[me as usize];
         (thread.wait, thread.deadline, thread.pc) = (wait, deadline, pc);
-        if reason == Switch::Blocked {
-            self.model.note_cycle(me, &self.stage);
+        if reason == Switch::Blocked && self.model.closes_cycle(me, &self.stage) {
+            self.model.note_cycle(me);
         }
         let mut question = Question::new(Some(me), reason, pc);
         let next = loop {
