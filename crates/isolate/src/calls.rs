@@ -167,21 +167,19 @@ pub(crate) fn argument_registers(n: usize) -> u64 {
     ORDER.iter().take(n).fold(0, |set, register| set | bit(*register))
 }
 
-/// How many bytes at its first argument a library function writes, if it does.
+/// How many bytes at its first argument a library function writes, if it does; 1 if its arguments
+/// do not tell. What it writes at others is not known here.
 pub(crate) fn written(name: &str, registers: &Registers) -> Option<u64> {
     match name.split('@').next().unwrap_or(name) {
         "memcpy" | "memmove" | "memset" | "strncpy" | "__memcpy_chk" | "__memmove_chk"
-        | "__mempcpy_chk" | "__memset_chk" | "__strncpy_chk" | "__stpncpy_chk" => {
-            Some(registers.rdx)
-        }
-        "__explicit_bzero_chk" => Some(registers.rsi),
-        "strcpy" | "strcat" | "stpcpy" | "sprintf" | "__strcpy_chk" | "__stpcpy_chk"
-        | "__strcat_chk" | "__strncat_chk" | "__sprintf_chk" => Some(1),
-        "mempcpy" | "stpncpy" => Some(registers.rdx),
-        "explicit_bzero" => Some(registers.rsi),
+        | "__mempcpy_chk" | "__memset_chk" | "__strncpy_chk" | "__stpncpy_chk" | "mempcpy"
+        | "stpncpy" => Some(registers.rdx),
+        "explicit_bzero" | "__explicit_bzero_chk" => Some(registers.rsi),
+        "strcpy" | "strcat" | "stpcpy" | "sprintf" | "vsprintf" | "__strcpy_chk"
+        | "__stpcpy_chk" | "__strcat_chk" | "__strncat_chk" | "__sprintf_chk"
+        | "__vsprintf_chk" => Some(1),
         "wmemcpy" | "wmemmove" | "wmemset" | "wcsncpy" => Some(registers.rdx.saturating_mul(4)),
         "wcscpy" | "wcscat" => Some(4),
-        "vsprintf" | "__vsprintf_chk" => Some(1),
         "snprintf" | "vsnprintf" | "strftime" | "__snprintf_chk" | "__vsnprintf_chk" => {
             Some(registers.rsi.min(1))
         }

@@ -44,22 +44,10 @@ const UNCOVERED: &str = include_str!("uncovered.txt");
 /// The functions that the runtime exports, one name per line.
 const EXPORTS: &str = include_str!("../../runtime/exports.txt");
 
+/// What directives and outcomes mean.
+const README: &str = include_str!("programs/README.md");
+
 /// The directives of a program.
-///
-/// | directive | meaning |
-/// |---|---|
-/// | About | what it is about |
-/// | Covers | exported functions that it calls and kinds of records that it makes, by commas |
-/// | Outcome | how it may end (see `OUTCOMES`), by ` | ` |
-/// | Must | one of these, which some seed has to show; checked with 50 seeds |
-/// | Args, Stdin | its arguments and standard input |
-/// | Flags | for the compiler |
-/// | Timeout | its time limit in seconds |
-/// | Seeds | how many seeds, if 50 would take too long |
-/// | Steps | how many steps are too many |
-/// | External | why its runs need not repeat |
-/// | Free | why it is not run with free threads |
-/// | Follow | why a followed schedule may depart from it |
 const DIRECTIVES: [&str; 13] = [
     "About", "Covers", "Outcome", "Must", "Args", "Stdin", "Flags", "Timeout", "Seeds", "Steps",
     "External", "Free", "Follow",
@@ -82,6 +70,7 @@ const OUTCOMES: [&str; 10] = [
 fn main() -> ExitCode {
     fix_addresses().expect("addresses that stay");
     let mut tests = Vec::from(raddle_corpus::tests![
+        every_directive_and_outcome_is_explained,
         every_outcome_is_covered,
         every_export_and_event_is_covered_or_listed,
     ]);
@@ -180,6 +169,18 @@ fn kind_name(kind: Kind) -> &'static str {
     let names = NAMES
         .get_or_init(|| Kind::ALL.iter().map(|kind| (*kind as u8, format!("{kind:?}"))).collect());
     &names[&(kind as u8)]
+}
+
+fn every_directive_and_outcome_is_explained() {
+    let rows = || README.lines().filter(|line| line.starts_with('|'));
+    for word in DIRECTIVES {
+        assert!(rows().any(|row| row.contains(&format!("`// {word}: "))), "{word}");
+    }
+    for word in OUTCOMES {
+        let is_named =
+            |row: &str| [' ', '`'].iter().any(|&end| row.contains(&format!("`{word}{end}")));
+        assert!(rows().any(is_named), "{word}");
+    }
 }
 
 fn every_outcome_is_covered() {
@@ -470,6 +471,8 @@ fn words(end: &End) -> String {
         End::DoubleFree { .. } => "double free".to_owned(),
         End::Misuse { .. } => "misuse".to_owned(),
         End::Exec { status: of } => status(of),
-        other => format!("{other:?}"),
+        End::Diverged(_) | End::Internal { .. } | End::Unattached { .. } | End::Interrupted => {
+            format!("{end:?}")
+        }
     }
 }

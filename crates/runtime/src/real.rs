@@ -69,7 +69,7 @@ impl Real {
     }
 }
 
-/// Calls a function that we replace: `real!(pthread_mutex_lock(mutex: *mut T) -> c_int)`.
+/// Calls a function that we replace: `real!(pthread_mutex_lock(mutex => *mut T) -> c_int)`.
 macro_rules! real {
     ($name:ident $(@ $version:literal)? ($($arg:expr => $type:ty),* $(,)?) $(-> $result:ty)?) => {{
         static REAL: $crate::real::Real = $crate::real::Real::new(

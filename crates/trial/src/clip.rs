@@ -8,6 +8,7 @@ use std::time::Duration;
 use raddle_code::elf::Files;
 use raddle_code::program::Program;
 use raddle_trace::clip::{Clip, Judge, Module, Options, Outcome, OutcomeKind, Schema, Stdin};
+use raddle_trace::failure::FailureKind;
 use raddle_trace::id::Site;
 use raddle_trace::run::Run;
 use raddle_trace::schedule::{Schedule, Step};
@@ -115,10 +116,21 @@ pub fn outcome(trial: &Trial, (file, line): (Option<String>, Option<u32>)) -> Op
         Verdict::Fail(failure) => failure.clone(),
         Verdict::Unjudged => return None,
     };
-    let detail = match &trial.execution.outcome.end {
+    let detail = match (kind, &trial.execution.outcome.end) {
         // A replay is held against it, and what a dying program says changes with its data.
-        End::Signal { number, .. } => signal_name(*number),
-        _ => detail,
+        (FailureKind::Signal, End::Signal { number, .. }) => signal_name(*number),
+        (
+            FailureKind::Exit
+            | FailureKind::Signal
+            | FailureKind::Assert
+            | FailureKind::Deadlock
+            | FailureKind::Hang
+            | FailureKind::Memory
+            | FailureKind::Misuse
+            | FailureKind::Output
+            | FailureKind::Oracle,
+            _,
+        ) => detail,
     };
     Some(Outcome { kind: OutcomeKind::Fail(kind), detail, file, line })
 }

@@ -281,6 +281,17 @@ impl Order {
         Self::Free { delay: None },
     ];
 
+    /// The policies that hunts and localization try in turn, and those of `pct` with every depth from
+    /// 1 to 4, for a run of about `n_steps` steps.
+    #[must_use]
+    pub const fn in_turn(nth: u64, n_steps: u64) -> Self {
+        match nth % 4 {
+            0 => Self::Random,
+            1 | 3 => Self::Pct { depth: 1 + (nth / 4 % 4) as u32, n_steps },
+            _ => Self::Pos,
+        }
+    }
+
     /// Those of [`Order::POLICIES`] under which one thread runs at a time.
     pub fn controlled() -> impl Iterator<Item = Self> {
         Self::POLICIES.into_iter().filter(|order| !matches!(order, Self::Free { .. }))
@@ -371,7 +382,16 @@ mod tests {
             assert!(wrong.parse::<Order>().is_err(), "{wrong}");
         }
         let words = "".parse::<Order>().expect_err("no name");
-        assert_eq!(words, "expected random, pct, pos, rr, or free");
+        assert_eq!(words, format!("expected {}", Order::names(Order::POLICIES)));
+        assert_eq!(Order::names([Order::Random, Order::Pos, Order::Rr]), "random, pos, or rr");
+    }
+
+    #[test]
+    fn searches_take_policies_in_turn() {
+        let pct = |depth| Order::Pct { depth, n_steps: 9 };
+        let orders: Vec<_> = (0..6).map(|nth| Order::in_turn(nth, 9)).collect();
+        let expected = [Order::Random, pct(1), Order::Pos, pct(1), Order::Random, pct(2)];
+        assert_eq!(orders, expected);
     }
 
     #[test]

@@ -257,11 +257,8 @@ impl<'a> Search<'a> {
         let plans: Vec<_> = (0..EXPLORATIONS)
             .map(|n| {
                 self.seed += 1;
-                let order = match n % 4 {
-                    0 => Order::Random,
-                    1 | 3 => Order::Pct { depth: 1 + ((round + n / 4) % 4) as u32, n_steps },
-                    _ => Order::Pos,
-                };
+                // Each round begins with another depth.
+                let order = Order::in_turn((4 * round + n) as u64, n_steps);
                 Plan { order, seed: self.seed, ..self.plan.clone() }
             })
             .collect();

@@ -76,12 +76,7 @@ impl Spec {
     /// One of many runs that are to differ, by its number.
     #[must_use]
     pub fn varied(seed: u64, n_steps: u64) -> Self {
-        let order = match seed % 4 {
-            0 => Order::Random,
-            1 | 3 => Order::Pct { depth: 1 + (seed / 4 % 4) as u32, n_steps },
-            _ => Order::Pos,
-        };
-        Self { seed, order, with_loops: false }
+        Self { seed, order: Order::in_turn(seed, n_steps), with_loops: false }
     }
 
     /// Whether it is the same run, in more or less detail.

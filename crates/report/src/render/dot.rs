@@ -1,4 +1,4 @@
-//! For Graphviz: the first pattern of a localization, each access in the column of its thread.
+//! For Graphviz: the first pattern or finding, each access in the column of its thread.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,5 @@
 //! Forms of output, one file each. A renderer takes a report and a writer and decides nothing.
+//! [`shell`] is no form: it quotes words of commands for all of them.
 
 pub mod dot;
 pub mod json;
@@ -17,7 +18,7 @@ pub enum Form {
     Text,
     /// For other programs.
     Json,
-    /// For Graphviz: the first pattern of a localization.
+    /// For Graphviz: the accesses of the first pattern or finding.
     Dot,
 }
 
