@@ -1,6 +1,7 @@
 //! The hunt: predicts what could go wrong, re-executes it, and explains what did go wrong.
 
 mod attempt;
+mod explore;
 mod search;
 mod blame;
 mod choose;
@@ -16,7 +17,7 @@ pub(crate) use self::attempt::SCHEDULES_MAX;
 use self::conclude::{Conclusion, conclude};
 use self::finding::Finding;
 use self::search::Search;
-pub use self::search::Tally;
+pub use self::search::{Coverage, Stopped, Tally};
 use crate::anomalies::Predicted;
 use crate::compare::Example;
 use crate::difference::{Difference, Side, difference};
@@ -36,6 +37,8 @@ pub struct Settings {
     pub limits_steps: bool,
     /// Whether the budget is used up even if something was found.
     pub keep_going: bool,
+    /// Whether the budget is used up even if nothing new comes.
+    pub uses_budget: bool,
     /// Whether failing runs are minimized.
     pub minimizes: bool,
     /// How many anomalies that did no harm are wanted.
@@ -71,6 +74,10 @@ pub struct Hunt {
     pub findings: Vec<Finding>,
     /// Anomalies, and what became of them.
     pub tally: Tally,
+    /// How much of the program's behavior was seen.
+    pub coverage: Coverage,
+    /// Why the search ended.
+    pub stopped: Stopped,
     /// Failures that did not come again when nothing else ran.
     pub n_gone: usize,
     /// Where two runs of the same plan differed, with the two runs; none if the program repeats.
@@ -113,13 +120,16 @@ pub fn hunt(executor: &Executor<'_>, settings: &Settings) -> Result<Hunted, LabE
     });
     let repeats = irregular.is_none();
     let mut search = Search::new(executor, settings);
-    search.run(first)?;
+    search.measure(&first.recorded);
+    let stopped = search.run(first, Vec::new())?;
     if executor.budget.is_interrupted() && search.groups.is_empty() {
         return Ok(Hunted::Interrupted);
     }
     let Conclusion { findings, n_gone } = conclude(&search, repeats)?;
-    let tally = search.tally;
-    Ok(Hunted::Done(Box::new(Hunt { findings, tally, n_gone, difference: irregular })))
+    let (tally, coverage) = (search.tally, search.coverage);
+    let stopped = if executor.budget.is_interrupted() { Stopped::Interrupted } else { stopped };
+    let difference = irregular;
+    Ok(Hunted::Done(Box::new(Hunt { findings, tally, coverage, stopped, n_gone, difference })))
 }
 
 fn first_plan(settings: &Settings) -> Plan {
