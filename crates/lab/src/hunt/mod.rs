@@ -1,6 +1,7 @@
 //! The hunt: predicts what could go wrong, re-executes it, and explains what did go wrong.
 
 mod attempt;
+mod base;
 mod explore;
 mod search;
 mod blame;
@@ -14,6 +15,7 @@ use raddle_analysis::pattern::Pattern;
 use raddle_trial::{End, Order, Plan, Trial};
 
 pub(crate) use self::attempt::SCHEDULES_MAX;
+use self::base::Bases;
 use self::conclude::{Conclusion, conclude};
 use self::finding::Finding;
 use self::search::Search;
@@ -121,7 +123,12 @@ pub fn hunt(executor: &Executor<'_>, settings: &Settings) -> Result<Hunted, LabE
     let repeats = irregular.is_none();
     let mut search = Search::new(executor, settings);
     search.measure(&first.recorded);
-    let stopped = search.run(first, Vec::new())?;
+    let bases = Bases::new(executor, settings, &search.plan, &first)?;
+    if bases.is_no_order {
+        let trial = Box::new(first.recorded.trial);
+        return Ok(Hunted::NoOrder(NoOrder::NothingShared, trial));
+    }
+    let stopped = search.run(first, bases.runs)?;
     if executor.budget.is_interrupted() && search.groups.is_empty() {
         return Ok(Hunted::Interrupted);
     }
@@ -179,12 +186,6 @@ fn hopeless(first: &Predicted) -> Option<Hunted> {
     if end.is_unjudged() {
         return Some(Hunted::NotJudged(trial()));
     }
-    let model = &recorded.model;
-    if recorded.run().threads.len() < 2 {
-        Some(Hunted::NoOrder(NoOrder::OneThread, trial()))
-    } else if recorded.n_shared == 0 && model.nestings.is_empty() && model.waits.is_empty() {
-        Some(Hunted::NoOrder(NoOrder::NothingShared, trial()))
-    } else {
-        None
-    }
+    let is_one = recorded.run().threads.len() < 2;
+    is_one.then(|| Hunted::NoOrder(NoOrder::OneThread, trial()))
 }
