@@ -15,6 +15,19 @@ pub struct Skeleton {
     pub stretches: Vec<Stretch>,
     /// Recorded choices other than those of threads.
     pub choices: Vec<u32>,
+    /// Where a thread ended the process; none if it ended in another way.
+    pub exit: Option<Exit>,
+}
+
+/// The end of the process, by a return from `main` or a call of `exit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// The thread that ended it.
+    pub thread: ThreadId,
+    /// Position in that thread.
+    pub at: u64,
+    /// Code address of the call; 0 for a return from `main`.
+    pub pc: Pc,
 }
 
 /// One thread.
@@ -85,6 +98,22 @@ impl Skeleton {
         }
         &mut self.lines[index]
     }
+
+    /// The stretches up to the exit, which is about to come; none if there was none.
+    #[must_use]
+    pub fn stretches_before_exit(&self) -> Option<Vec<Stretch>> {
+        let exit = self.exit?;
+        let is_last = |stretch: &Stretch| stretch.thread == exit.thread && exit.at < stretch.to;
+        let last = self.stretches.iter().position(is_last)?;
+        let mut stretches = self.stretches[..last].to_vec();
+        let from = self.stretches[last].from;
+        // A stretch of no steps would mark that time jumped.
+        if from < exit.at {
+            let (thread, to, stopped_at) = (exit.thread, exit.at, exit.pc);
+            stretches.push(Stretch { thread, from, to, stopped_at });
+        }
+        Some(stretches)
+    }
 }
 
 impl Line {
@@ -107,5 +136,33 @@ impl Line {
             }
         }
         if depth == 0 { at } else { free_since.unwrap_or(at) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stretch(thread: u32, from: u64, to: u64) -> Stretch {
+        Stretch { thread: ThreadId(thread), from, to, stopped_at: Pc(0) }
+    }
+
+    fn before_exit(at: u64) -> Option<Vec<Stretch>> {
+        let stretches = vec![stretch(0, 0, 5), stretch(1, 0, 3), stretch(0, 5, 9)];
+        let exit = Some(Exit { thread: ThreadId(0), at, pc: Pc(0) });
+        Skeleton { stretches, exit, ..Skeleton::default() }.stretches_before_exit()
+    }
+
+    #[test]
+    fn what_comes_after_the_exit_is_cut_off() {
+        let all = [stretch(0, 0, 5), stretch(1, 0, 3), stretch(0, 5, 7)];
+        assert_eq!(before_exit(7).as_deref(), Some(&all[..]));
+        assert_eq!(before_exit(5).as_deref(), Some(&all[..2]));
+        assert_eq!(before_exit(4).as_deref(), Some(&[stretch(0, 0, 4)][..]));
+    }
+
+    #[test]
+    fn without_an_exit_there_is_nothing_before_it() {
+        assert_eq!(Skeleton::default().stretches_before_exit(), None);
     }
 }

@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
@@ -218,15 +219,32 @@ pub(crate) struct ExecutionArgs {
 /// Limits of a command that executes the program many times.
 #[derive(Debug, Args)]
 pub(crate) struct BudgetArgs {
-    /// Maximum number of executions
-    #[arg(long, value_name = "N", default_value = "2000", value_parser = positive)]
-    pub(crate) runs: u64,
-    /// Time limit
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
-    pub(crate) time: f64,
+    /// Maximum number of executions [default: 2000]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) runs: Option<u64>,
+    /// Time limit [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) time: Option<f64>,
     /// Number of executions in parallel [default: one per processor]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) jobs: Option<u64>,
+}
+
+impl BudgetArgs {
+    /// Maximum number of executions.
+    pub(crate) fn runs_max(&self) -> usize {
+        self.runs.unwrap_or(2000) as usize
+    }
+
+    /// Time limit.
+    pub(crate) fn time_max(&self) -> Duration {
+        Duration::from_secs_f64(self.time.unwrap_or(60.0).min(1e9))
+    }
+
+    /// Whether the user has set a limit, and so wants it used up.
+    pub(crate) const fn is_given(&self) -> bool {
+        self.runs.is_some() || self.time.is_some()
+    }
 }
 
 /// How results are printed.

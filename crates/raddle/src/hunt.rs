@@ -2,7 +2,6 @@
 //! go wrong, with clips.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use raddle_analysis::pattern::{self, Pattern};
@@ -11,7 +10,7 @@ use raddle_lab::executor::{Executor, Subject};
 use raddle_lab::hunt::finding::Finding as Found;
 use raddle_lab::hunt::{Hunted, Settings, hunt as search};
 use raddle_lab::progress::Progress;
-use raddle_report::model::{Hunt, Report, Stopped};
+use raddle_report::model::{Hunt, Report};
 use raddle_report::name::HuntInput;
 use raddle_report::render::text::hunt_summary;
 use raddle_report::render::{Form, Options};
@@ -47,6 +46,7 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
         plan: Plan { seed: args.seed, allow, ..target::limited(args.limits, STEPS_MAX) },
         limits_steps: args.limits.max_steps.is_none(),
         keep_going: args.keep_going,
+        uses_budget: args.budget.is_given() || args.keep_going,
         minimizes: !args.no_minimize,
         harmless_max: HARMLESS_MAX,
     };
@@ -77,10 +77,7 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
         is_own: context.is_own.clone(),
         files: context.files.clone(),
     };
-    let limits = Limits {
-        runs_max: args.budget.runs as usize,
-        time_max: Duration::from_secs_f64(args.budget.time.min(1e9)),
-    };
+    let limits = Limits { runs_max: args.budget.runs_max(), time_max: args.budget.time_max() };
     let executor = Executor::new(subject, limits, &show);
     let hunted = search(&executor, &settings)?;
     line.clear();
@@ -99,12 +96,10 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
         }
         Hunted::NoOrder(why, trial) => (names.no_order(why, &trial, &executor.budget), false),
         Hunted::Done(hunt) => {
-            let stops_when_found = !args.keep_going;
-            let budget = &executor.budget;
-            let input = HuntInput { hunt: &hunt, budget, stops_when_found };
-            let mut report = names.hunt(&input);
+            let mut report = names.hunt(&HuntInput { hunt: &hunt, budget: &executor.budget });
             clips.keep_all(&writer, &hunt.findings, &mut report)?;
-            (report, hunt.difference.is_some() || hunt.n_gone > 0)
+            let is_unjudged = hunt.difference.is_some() || hunt.n_gone > 0 || report.is_untested();
+            (report, is_unjudged)
         }
     };
     let report = if args.isolate { isolated(&context, report, &args.output) } else { report };
@@ -116,7 +111,6 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
 fn finish(args: &HuntArgs, report: Hunt, seconds: f64, is_unjudged: bool) -> Result<Exit> {
     let is_found = report.failing().next().is_some();
     let (summary, notes) = (hunt_summary(&report, seconds), report.notes.clone());
-    let stopped = report.stopped;
     let options = Options { count: usize::MAX, windows: false, directory: &args.output };
     let form = if args.talk.json { Form::Json } else { Form::Text };
     let report = Report::Hunt(report);
@@ -126,12 +120,8 @@ fn finish(args: &HuntArgs, report: Hunt, seconds: f64, is_unjudged: bool) -> Res
         for note in &notes {
             say::news(note);
         }
-        // Where the order of threads makes no difference, there was no search to sum up.
-        if stopped != Stopped::NoOrder {
-            eprintln!("raddle: {summary}");
-            if !is_found {
-                eprintln!("raddle: nothing failed");
-            }
+        for line in summary {
+            eprintln!("raddle: {line}");
         }
     }
     context::keep(&report, &args.output)?;

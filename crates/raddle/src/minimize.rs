@@ -1,7 +1,5 @@
 //! `raddle minimize`: the same failure with the fewest switches.
 
-use std::time::Duration;
-
 use anyhow::{Result, bail};
 use raddle_lab::budget::Limits;
 use raddle_lab::executor::{Executor, Subject};
@@ -37,10 +35,7 @@ pub(crate) fn minimize(args: &MinimizeArgs) -> Result<Exit> {
         is_own: context.is_own.clone(),
         files: context.files.clone(),
     };
-    let limits = Limits {
-        runs_max: args.budget.runs as usize,
-        time_max: Duration::from_secs_f64(args.budget.time.min(1e9)),
-    };
+    let limits = Limits { runs_max: args.budget.runs_max(), time_max: args.budget.time_max() };
     let executor = Executor::new(subject, limits, &show);
     let Some(trial) = executor.alone(1).run(&plan, Delivery::Schedule)? else {
         bail!("no time left to execute {}; raise --time", args.clip.display());

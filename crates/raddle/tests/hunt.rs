@@ -14,7 +14,9 @@ use serde_json::Value;
 
 /// Ends a hunt by the number of its executions, whatever the machine does beside: the time is more
 /// than any hunt takes. One job, since hunts run side by side.
-const BUDGET: &str = "--runs 2000 --time 900 --jobs 1";
+const BUDGET: &str = "--time 900 --jobs 1";
+/// Executions of a hunt, unless the program says another number.
+const RUNS: &str = "2000";
 /// The time in which a bug has to be found and explained, with what compiling takes.
 const TIME_MAX: Duration = Duration::from_secs(90);
 
@@ -135,7 +137,7 @@ struct Program {
 impl Program {
     /// One of `tests/hunt`.
     fn new(source: Source) -> Result<Self, String> {
-        source.knows_only(&["Hunt", "Kind", "Guilty", "Shows", "Args"])?;
+        source.knows_only(&["Hunt", "Kind", "Guilty", "Shows", "Args", "Runs"])?;
         let arguments = source.words("Args");
         match source.directive("Hunt") {
             Some("fails") => {
@@ -180,7 +182,8 @@ fn words(source: &Source, directive: &str, known: &[&str]) -> Result<Vec<String>
 fn check(program: &Program) -> Result<(), String> {
     let place = Place::new();
     let start = Instant::now();
-    let line = format!("hunt --json -o found {BUDGET}");
+    let runs = program.source.directive("Runs").unwrap_or(RUNS);
+    let line = format!("hunt --json -o found {BUDGET} --runs {runs}");
     let ran = place.raddle_on(&line, &program.source.path, &program.arguments);
     let time = start.elapsed();
     let findings = findings(&ran)?;

@@ -1,7 +1,7 @@
 //! Hunts that cannot come to much: a sentence that says why, the right exit code, and no wait.
 
 use raddle_corpus::place::{CLEAN, FOUND, MISUSE, UNJUDGED};
-use raddle_corpus::{Place, Ran};
+use raddle_corpus::{Place, Ran, path};
 
 /// A hunt in a program.
 fn hunt(place: &Place, options: &str) -> Ran {
@@ -161,7 +161,26 @@ fn no_runs() {
 
 #[test]
 fn one_run() {
-    hunt(&holding(&two_threads("")), "--runs 1").exits(CLEAN).says("nothing failed");
+    let ran = hunt(&holding(&two_threads("")), "--runs 1").exits(UNJUDGED);
+    ran.says("stopped after 1 run: all were used up (--runs)").says("nothing was tested");
+}
+
+#[test]
+fn no_time_to_test_what_was_predicted() {
+    // Sleeps for 0.7 seconds of real time in each run, past raddle's clock.
+    let slow = "
+        long time[2] = {0, 700000000}, result;
+        __asm__ volatile(\"syscall\" : \"=a\"(result) : \"a\"(35), \"D\"(time), \"S\"(0) : \"rcx\", \"r11\", \"memory\");";
+    let ran = hunt(&holding(&two_threads(slow)), "--time 1 --jobs 1").exits(UNJUDGED);
+    ran.says("the time was up (--time); 1 of 1 predictions were not tested")
+        .says("nothing was tested");
+}
+
+#[test]
+fn most_of_what_was_predicted_is_not_tested() {
+    let source = path("hunt/ok_bank.c");
+    let ran = Place::new().raddle_on("hunt --jobs 1 --runs 30 --", &source, &[]).exits(CLEAN);
+    ran.says("nothing failed, but most of what was predicted was not tested");
 }
 
 #[test]

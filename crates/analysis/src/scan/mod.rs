@@ -29,7 +29,7 @@ use crate::accesses::Accesses;
 use crate::locks::Held;
 use crate::nearby::Nearby;
 use crate::sharing::{Sharing, granules};
-use crate::skeleton::{Stretch, Sync, SyncKind};
+use crate::skeleton::{Exit, Stretch, Sync, SyncKind};
 use crate::witness::{AccessKind, Witness};
 
 pub use crate::model::{Model, Nesting};
@@ -212,6 +212,10 @@ impl<'a> Scan<'a> {
             Op::Free { block, bytes } => self.free(here, block, bytes),
             Op::UnitBegin(_) => self.threads[thread.0 as usize].mark(),
             Op::UnitEnd(_) => self.threads[thread.0 as usize].unmark(),
+            Op::Exit { .. } => {
+                let exit = Exit { thread, at: self.at(thread), pc: here.pc };
+                self.model.skeleton.exit.get_or_insert(exit);
+            }
             Op::Read(_)
             | Op::Write(_)
             | Op::Fence { .. }
@@ -226,7 +230,6 @@ impl<'a> Scan<'a> {
             | Op::Yield
             | Op::Block { .. }
             | Op::Unblock { .. }
-            | Op::Exit { .. }
             | Op::Fork
             | Op::Signal { .. }
             | Op::Fiber(_)

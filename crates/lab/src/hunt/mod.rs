@@ -1,6 +1,8 @@
 //! The hunt: predicts what could go wrong, re-executes it, and explains what did go wrong.
 
 mod attempt;
+mod base;
+mod explore;
 mod search;
 mod blame;
 mod choose;
@@ -13,10 +15,11 @@ use raddle_analysis::pattern::Pattern;
 use raddle_trial::{End, Order, Plan, Trial};
 
 pub(crate) use self::attempt::SCHEDULES_MAX;
+use self::base::Bases;
 use self::conclude::{Conclusion, conclude};
 use self::finding::Finding;
 use self::search::Search;
-pub use self::search::Tally;
+pub use self::search::{Coverage, Stopped, Tally};
 use crate::anomalies::Predicted;
 use crate::compare::Example;
 use crate::difference::{Difference, Side, difference};
@@ -36,6 +39,8 @@ pub struct Settings {
     pub limits_steps: bool,
     /// Whether the budget is used up even if something was found.
     pub keep_going: bool,
+    /// Whether the budget is used up even if nothing new comes.
+    pub uses_budget: bool,
     /// Whether failing runs are minimized.
     pub minimizes: bool,
     /// How many anomalies that did no harm are wanted.
@@ -71,6 +76,10 @@ pub struct Hunt {
     pub findings: Vec<Finding>,
     /// Anomalies, and what became of them.
     pub tally: Tally,
+    /// How much of the program's behavior was seen.
+    pub coverage: Coverage,
+    /// Why the search ended.
+    pub stopped: Stopped,
     /// Failures that did not come again when nothing else ran.
     pub n_gone: usize,
     /// Where two runs of the same plan differed, with the two runs; none if the program repeats.
@@ -113,13 +122,21 @@ pub fn hunt(executor: &Executor<'_>, settings: &Settings) -> Result<Hunted, LabE
     });
     let repeats = irregular.is_none();
     let mut search = Search::new(executor, settings);
-    search.run(first)?;
+    search.measure(&first.recorded);
+    let bases = Bases::new(executor, settings, &search.plan, &first)?;
+    if bases.is_no_order {
+        let trial = Box::new(first.recorded.trial);
+        return Ok(Hunted::NoOrder(NoOrder::NothingShared, trial));
+    }
+    let stopped = search.run(first, bases.runs)?;
     if executor.budget.is_interrupted() && search.groups.is_empty() {
         return Ok(Hunted::Interrupted);
     }
     let Conclusion { findings, n_gone } = conclude(&search, repeats)?;
-    let tally = search.tally;
-    Ok(Hunted::Done(Box::new(Hunt { findings, tally, n_gone, difference: irregular })))
+    let (tally, coverage) = (search.tally, search.coverage);
+    let stopped = if executor.budget.is_interrupted() { Stopped::Interrupted } else { stopped };
+    let difference = irregular;
+    Ok(Hunted::Done(Box::new(Hunt { findings, tally, coverage, stopped, n_gone, difference })))
 }
 
 fn first_plan(settings: &Settings) -> Plan {
@@ -169,12 +186,6 @@ fn hopeless(first: &Predicted) -> Option<Hunted> {
     if end.is_unjudged() {
         return Some(Hunted::NotJudged(trial()));
     }
-    let model = &recorded.model;
-    if recorded.run().threads.len() < 2 {
-        Some(Hunted::NoOrder(NoOrder::OneThread, trial()))
-    } else if recorded.n_shared == 0 && model.nestings.is_empty() && model.waits.is_empty() {
-        Some(Hunted::NoOrder(NoOrder::NothingShared, trial()))
-    } else {
-        None
-    }
+    let is_one = recorded.run().threads.len() < 2;
+    is_one.then(|| Hunted::NoOrder(NoOrder::OneThread, trial()))
 }

@@ -2,9 +2,13 @@
 //! exploration, until nothing new comes or the budget is used up.
 //!
 //! Rounds. In each, the most promising anomalies that were not tried yet are attempted, and a few
-//! runs explore other schedules; these are recorded and read too, since a new order may take a new
-//! path through the code. What is new shows in access pairs: when several rounds bring none, and
-//! nothing is left to attempt, the search is over.
+//! runs explore other schedules ([`super::explore`]); these are recorded and read too, since a new
+//! order may take a new path through the code. What is new shows in access pairs.
+//!
+//! **The end.** A user who has given a budget wants it used: the search ends when executions or
+//! time are used up. Without one, it ends when nothing is left to attempt and
+//! [`NOTHING_NEW_MAX`] explored runs in a row have brought nothing new. A search that has found
+//! something ends soon after, unless it is to keep going.
 //!
 //! **Shares.** Half of the executions are held back to explain what is found. As long as nothing
 //! is found, half of what was held back goes to the search whenever it has used up its share.
@@ -16,23 +20,25 @@ use raddle_analysis::observed::Sites;
 use raddle_analysis::witness::Witness;
 use raddle_trace::id::{Pc, ThreadId};
 use raddle_trial::verdict::{Failure, Verdict};
-use raddle_trial::{Delivery, End, Order, Plan, Trial};
+use raddle_trial::{Delivery, End, Plan, Trial};
 use rustc_hash::FxHashSet;
 
 use super::Settings;
 use super::attempt::{self, Attempt, attempt};
+use super::explore::Round;
 use crate::anomalies::Predicted;
 use crate::error::LabError;
 use crate::executor::Executor;
 use crate::progress::Progress;
+use crate::recorded::Recorded;
 use crate::signature::Signature;
 
 /// Attempts per round.
 const ATTEMPTS: usize = 48;
-/// Explorations per round.
-const EXPLORATIONS: usize = 16;
-/// Rounds without anything new before the search is over.
-const IDLE_MAX: usize = 12;
+/// Explored runs without anything new before a search is over that has no budget to use up. What
+/// has not come in n runs comes, with 95 % confidence, in less than 3/n of them (the rule of
+/// three): here in less than one of 64.
+const NOTHING_NEW_MAX: usize = 192;
 /// A run of more events than this is not recorded just to explore.
 const EVENTS_CHEAP: u64 = 50_000;
 /// Runs that fail in the same way that are kept.
@@ -62,7 +68,40 @@ pub(super) struct Search<'a> {
     pub(super) tally: Tally,
     /// Anomalies that happened without harm, could not be made to happen, or were not tried.
     pub(super) harmless: Vec<Harmless>,
+    pub(super) coverage: Coverage,
     seed: u64,
+    /// The steps of the first run.
+    n_steps: u64,
+    /// Whether runs are so short that each is recorded.
+    is_cheap: bool,
+    /// Explored runs since something was attempted.
+    n_since_attempt: usize,
+}
+
+/// How much of the program's behavior was seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Different pairs and triples of accesses that followed each other in passing runs.
+    pub n_orders: usize,
+    /// Runs that were explored since the last one that showed anything new.
+    pub n_since_new: usize,
+    /// Of these, the ones that were recorded. The others could have shown only a new failure.
+    pub n_since_new_recorded: usize,
+}
+
+/// Why a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// Enough was found.
+    Found,
+    /// Nothing new came any more.
+    NothingNew,
+    /// The executions were used up.
+    Runs,
+    /// The time was used up.
+    Time,
+    /// The user stopped it.
+    Interrupted,
 }
 
 /// Runs that fail in the same way.
@@ -155,13 +194,17 @@ impl<'a> Search<'a> {
             groups: Vec::new(),
             tally: Tally::default(),
             harmless: Vec::new(),
+            coverage: Coverage::default(),
             seed: settings.plan.seed,
+            n_steps: 0,
+            is_cheap: false,
+            n_since_attempt: 0,
         }
     }
 
-    /// Goes on from the first run until the end.
-    pub(super) fn run(&mut self, first: Predicted) -> Result<(), LabError> {
-        let n_steps = first.recorded.trial.execution.outcome.n_steps;
+    /// Learns from the first run how long runs are.
+    pub(super) fn measure(&mut self, first: &Recorded) {
+        let n_steps = first.trial.execution.outcome.n_steps;
         // A run that takes so many more steps than the first one has no end.
         let most = (n_steps.saturating_mul(STEPS_TIMES)).max(STEPS_LEAST);
         if self.settings.limits_steps {
@@ -171,53 +214,90 @@ impl<'a> Search<'a> {
             let idle = n_steps.saturating_mul(20).max(IDLE_LEAST);
             self.plan.n_idle_max = self.plan.n_idle_max.map(|given| given.min(idle));
         }
-        let is_cheap = first.recorded.model.n_events <= EVENTS_CHEAP;
+        self.n_steps = n_steps;
+        self.is_cheap = first.model.n_events <= EVENTS_CHEAP;
+    }
+
+    /// Goes on from the first run and other base runs until the end.
+    pub(super) fn run(
+        &mut self,
+        first: Predicted,
+        others: Vec<Predicted>,
+    ) -> Result<Stopped, LabError> {
         self.add_base(first);
+        for base in others {
+            self.seed = self.seed.max(base.recorded.plan.seed);
+            self.add_explored(base);
+        }
         let budget = &self.executor.budget;
-        let mut held_back = budget.left() / 2;
-        budget.hold_back(held_back);
-        let (mut idle, mut round) = (0, 0);
+        budget.hold_back(budget.left() / 2);
+        let ended = self.rounds()?;
+        budget.hold_back(0);
+        for (_, base, anomaly) in std::mem::take(&mut self.queue) {
+            self.harmless.push(Harmless { base, anomaly, why: Why::Untested });
+        }
+        self.coverage.n_orders = self.passing.len();
+        Ok(if self.stops_since_found() { Stopped::Found } else { ended })
+    }
+
+    /// Whether something was found, and that is reason enough to end.
+    fn stops_since_found(&self) -> bool {
+        !self.groups.is_empty() && !self.settings.keep_going
+    }
+
+    /// Round after round. Why there was no other one.
+    fn rounds(&mut self) -> Result<Stopped, LabError> {
+        let budget = &self.executor.budget;
+        let mut held_back = budget.left() - budget.available();
         let mut found_at = None;
-        while idle < IDLE_MAX && !budget.is_stopped() {
+        let mut number = 0;
+        loop {
+            if budget.is_stopped() {
+                return Ok(Stopped::Time);
+            }
             if budget.is_over() {
                 if held_back == 0 || !self.groups.is_empty() {
-                    break;
+                    return Ok(Stopped::Runs);
                 }
                 held_back /= 2;
                 budget.hold_back(held_back);
                 continue;
             }
-            let n_groups = self.groups.len();
-            let mut new = self.attempt_round()?;
-            new |= self.explore(round, n_steps, is_cheap)?;
-            new |= self.groups.len() > n_groups;
-            idle = if new { 0 } else { idle + 1 };
-            round += 1;
+            let is_quiet = self.is_quiet();
+            if is_quiet && (self.stops_since_found() || !self.settings.uses_budget) {
+                return Ok(Stopped::NothingNew);
+            }
+            self.attempt_round()?;
+            self.explore(Round { number, is_quiet, n_steps: self.n_steps })?;
+            number += 1;
             self.report();
             // Once something is found, a little more is done to see it from its best side.
-            if !self.groups.is_empty() && !self.settings.keep_going {
+            if self.stops_since_found() {
                 let (n_runs, n_steps) =
                     *found_at.get_or_insert((budget.n_runs(), budget.n_steps()));
                 let is_enough = budget.n_runs() > n_runs + RUNS_AFTER
                     || budget.n_steps() > n_steps.saturating_add(STEPS_AFTER)
                     || budget.is_past(SEARCH_SHARE);
                 if is_enough {
-                    break;
+                    return Ok(Stopped::Found);
                 }
             }
         }
-        budget.hold_back(0);
-        for (_, base, anomaly) in std::mem::take(&mut self.queue) {
-            self.harmless.push(Harmless { base, anomaly, why: Why::Untested });
-        }
-        Ok(())
     }
 
-    /// Attempts the most promising anomalies. Whether there were any.
-    fn attempt_round(&mut self) -> Result<bool, LabError> {
+    /// Whether nothing new has come for long, and nothing was left to attempt.
+    fn is_quiet(&self) -> bool {
+        self.coverage.n_since_new.min(self.n_since_attempt) >= NOTHING_NEW_MAX
+    }
+
+    /// Attempts the most promising anomalies.
+    fn attempt_round(&mut self) -> Result<(), LabError> {
         self.queue.sort_unstable_by(|one, two| two.cmp(one));
         let from = self.queue.len().saturating_sub(ATTEMPTS);
         let batch: Vec<_> = self.queue.split_off(from).into_iter().rev().collect();
+        if !batch.is_empty() {
+            self.n_since_attempt = 0;
+        }
         let results =
             self.executor.all(&batch, attempt::RUNS_MAX, |&(_, base, anomaly), runner| {
                 let base = &self.bases[base];
@@ -249,41 +329,52 @@ impl<'a> Search<'a> {
             };
             self.harmless.push(Harmless { base, anomaly, why });
         }
-        Ok(!batch.is_empty())
+        Ok(())
     }
 
-    /// Runs under other schedules. Whether they showed anything new.
-    fn explore(&mut self, round: usize, n_steps: u64, is_cheap: bool) -> Result<bool, LabError> {
-        let plans: Vec<_> = (0..EXPLORATIONS)
-            .map(|n| {
-                self.seed += 1;
-                // Each round begins with another depth.
-                let order = Order::in_turn((4 * round + n) as u64, n_steps);
-                Plan { order, seed: self.seed, ..self.plan.clone() }
-            })
-            .collect();
+    /// Runs under other schedules.
+    fn explore(&mut self, round: Round) -> Result<(), LabError> {
+        let plans = round.plans(&self.plan, &mut self.seed);
         // Where recording is dear, some of them are recorded, and the others only tried.
-        let n_recorded = if is_cheap { plans.len() } else { 2.min(plans.len()) };
+        let n_recorded = if self.is_cheap { plans.len() } else { 2.min(plans.len()) };
         let (recorded, tried) = plans.split_at(n_recorded);
         let patterns = &self.settings.patterns;
         let bases = self
             .executor
             .all(recorded, 1, |plan, runner| Predicted::new(runner, plan, patterns))?;
-        let mut new = false;
         for base in bases.into_iter().flatten().flatten() {
-            self.tally.explored += 1;
-            new |= self.add_base(base);
+            self.add_explored(base);
         }
         let results =
             self.executor.all(tried, 1, |plan, runner| runner.run(plan, Delivery::Schedule))?;
         for (trial, plan) in results.into_iter().zip(tried) {
             let Some(trial) = trial.flatten() else { continue };
-            self.tally.explored += 1;
+            let n_groups = self.groups.len();
             if trial.failure().is_some() {
                 self.failed(FailedRun { trial, plan: plan.clone(), source: None });
             }
+            self.count_explored(self.groups.len() > n_groups, false);
         }
-        Ok(new)
+        Ok(())
+    }
+
+    /// Takes in a recorded run under another schedule.
+    fn add_explored(&mut self, base: Predicted) {
+        let n_groups = self.groups.len();
+        let is_new = self.add_base(base) || self.groups.len() > n_groups;
+        self.count_explored(is_new, true);
+    }
+
+    fn count_explored(&mut self, is_new: bool, is_recorded: bool) {
+        self.tally.explored += 1;
+        self.n_since_attempt += 1;
+        let coverage = &mut self.coverage;
+        if is_new {
+            (coverage.n_since_new, coverage.n_since_new_recorded) = (0, 0);
+        } else {
+            coverage.n_since_new += 1;
+            coverage.n_since_new_recorded += usize::from(is_recorded);
+        }
     }
 
     /// Takes in a recorded run. Whether it showed anything new.

@@ -64,6 +64,14 @@ static void *leave(void *unused) {
     return unused;
 }
 
+// More steps than a thread beside a lock cycle gets before that is a deadlock.
+static void *leave_late(void *unused) {
+    static volatile int n;
+    while (n < 200000)
+        n++;
+    return leave(unused);
+}
+
 static void *arrive(void *unused) {
     int status = pthread_barrier_wait(&barrier);
     EXPECT(status == 0 || status == PTHREAD_BARRIER_SERIAL_THREAD);
@@ -233,20 +241,20 @@ static void use_freed_mutex(void) {
 
 // As glibc's tst-eintr2, without its signals.
 static void relock(void) {
-    start(leave);
+    start(leave_late);
     pthread_mutex_lock(&mutex);
     pthread_mutex_lock(&mutex);
 }
 
 static void relock_rwlock(void) {
-    start(leave);
+    start(leave_late);
     pthread_rwlock_rdlock(&rwlock);
     pthread_rwlock_wrlock(&rwlock);
 }
 
 static void relock_spin(void) {
     pthread_spin_init(&spin, 0);
-    start(leave);
+    start(leave_late);
     pthread_spin_lock(&spin);
     pthread_spin_lock(&spin);
 }

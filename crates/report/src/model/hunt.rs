@@ -18,6 +18,8 @@ pub struct Hunt {
     pub explored: usize,
     /// Why the search ended.
     pub stopped: Stopped,
+    /// How much of the program's behavior was seen.
+    pub coverage: Coverage,
     /// What was found: what fails first, the best explained first.
     pub findings: Vec<Finding>,
     /// What else the user should know.
@@ -25,6 +27,13 @@ pub struct Hunt {
 }
 
 impl Hunt {
+    /// Whether no order but that of the first run was executed.
+    #[must_use]
+    pub const fn is_untested(&self) -> bool {
+        let tried = self.anomalies.feasible + self.anomalies.infeasible + self.explored;
+        tried == 0 && !matches!(self.stopped, Stopped::NoOrder)
+    }
+
     /// The findings that fail.
     pub fn failing(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| finding.verdict == Verdict::Failing)
@@ -61,6 +70,20 @@ pub struct Anomalies {
     pub infeasible: usize,
     /// Those that were not tried.
     pub untested: usize,
+}
+
+/// How much of the program's behavior was seen. An order is a pair or a triple of accesses by
+/// different threads that followed each other, told apart by their places in the code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Coverage {
+    /// Different orders.
+    pub orders: usize,
+    /// Runs, of those that were not made for a prediction, since the last one that showed
+    /// anything new.
+    pub since_new: usize,
+    /// Of these, the ones whose orders were looked at. The others could have shown only a new
+    /// failure.
+    pub since_new_recorded: usize,
 }
 
 /// Why a search ended.

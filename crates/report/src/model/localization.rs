@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::access::Access;
 use super::failure::Failure;
 use super::finding::Forced;
-use super::hunt::{Stopped, Trials};
+use super::hunt::{Coverage, Stopped, Trials};
 
 /// What localizing has to say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -17,6 +17,8 @@ pub struct Localization {
     pub trials: Trials,
     /// Why no more runs were made.
     pub stopped: Stopped,
+    /// How much of the program's behavior was seen.
+    pub coverage: Coverage,
     /// Patterns of the most frequent failure.
     pub patterns: Vec<Pattern>,
     /// Pairs of the most frequent failure.

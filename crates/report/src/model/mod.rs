@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use self::access::{Access, Action};
 pub use self::failure::{Failure, FailureKind};
 pub use self::finding::{Finding, FindingKind, Forced, Verdict};
-pub use self::hunt::{Anomalies, Hunt, Stopped, Trials};
+pub use self::hunt::{Anomalies, Coverage, Hunt, Stopped, Trials};
 pub use self::isolation::{
     Cause, CauseKind, Executions, Instructions, Isolation, IsolationResult, Link, Step, Value,
 };
@@ -106,6 +106,7 @@ mod tests {
             recorded: 2,
             explored: 1,
             stopped: Stopped::NothingNew,
+            coverage: Coverage::default(),
             findings: vec![finding],
             notes: Vec::new(),
         });

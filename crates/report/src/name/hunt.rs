@@ -3,14 +3,16 @@
 use raddle_analysis::anomaly::AnomalyKind;
 use raddle_lab::budget::Budget;
 use raddle_lab::hunt::finding::{self as ids, FindingVerdict};
-use raddle_lab::hunt::{Hunt as Hunted, NoOrder};
+use raddle_lab::hunt::{Coverage as Seen, Hunt as Hunted, NoOrder, Stopped as Ended};
 use raddle_symbols::name::Namer;
 use raddle_trial::Trial;
 use rustc_hash::FxHashMap;
 
 use super::access::Named;
 use super::{Names, id};
-use crate::model::{Anomalies, Finding, FindingKind, Forced, Hunt, Stopped, Trials, Verdict};
+use crate::model::{
+    Anomalies, Coverage, Finding, FindingKind, Forced, Hunt, Stopped, Trials, Verdict,
+};
 
 /// A hunt that is over.
 pub struct HuntInput<'a> {
@@ -18,25 +20,15 @@ pub struct HuntInput<'a> {
     pub hunt: &'a Hunted,
     /// What it took.
     pub budget: &'a Budget,
-    /// Whether it may have stopped before the budget was used up because something was found.
-    pub stops_when_found: bool,
 }
 
 impl Names<'_> {
     /// A hunt with names. Clips and isolations are added by whoever makes them.
     #[must_use]
     pub fn hunt(&self, input: &HuntInput<'_>) -> Hunt {
-        let HuntInput { hunt, budget, stops_when_found } = input;
+        let HuntInput { hunt, budget } = input;
         let tally = hunt.tally;
         let findings = self.findings(&hunt.findings);
-        let is_found = findings.iter().any(|finding| finding.verdict == Verdict::Failing);
-        let stopped = match () {
-            () if budget.is_interrupted() => Stopped::Interrupted,
-            () if is_found && *stops_when_found => Stopped::Found,
-            () if budget.left() == 0 => Stopped::Runs,
-            () if budget.is_stopped() => Stopped::Time,
-            () => Stopped::NothingNew,
-        };
         let mut notes = Vec::new();
         if let Some(irregular) = &hunt.difference {
             let [first, second] = &irregular.runs;
@@ -74,7 +66,8 @@ impl Names<'_> {
             },
             recorded: tally.recorded,
             explored: tally.explored,
-            stopped,
+            stopped: Stopped::from(hunt.stopped),
+            coverage: Coverage::from(hunt.coverage),
             findings,
             notes,
         }
@@ -113,6 +106,7 @@ impl Names<'_> {
             recorded: budget.n_runs(),
             explored: 0,
             stopped: Stopped::NoOrder,
+            coverage: Coverage::default(),
             findings: finding.into_iter().collect(),
             notes: std::iter::once(why.to_owned()).chain(self.allowed_in_all(budget)).collect(),
         }
@@ -199,6 +193,25 @@ pub(super) fn trials(budget: &Budget, infeasible: usize) -> Trials {
         failed: budget.n_failed(),
         infeasible,
         not_judged: budget.n_not_judged(),
+    }
+}
+
+impl From<Ended> for Stopped {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Found => Self::Found,
+            Ended::NothingNew => Self::NothingNew,
+            Ended::Runs => Self::Runs,
+            Ended::Time => Self::Time,
+            Ended::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+impl From<Seen> for Coverage {
+    fn from(seen: Seen) -> Self {
+        let Seen { n_orders: orders, n_since_new, n_since_new_recorded } = seen;
+        Self { orders, since_new: n_since_new, since_new_recorded: n_since_new_recorded }
     }
 }
 

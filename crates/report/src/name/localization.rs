@@ -15,7 +15,8 @@ use super::Names;
 use super::access::Named;
 use super::hunt::trials;
 use crate::model::{
-    Forced, Group, Localization, Pair, PairAccesses, Pattern, Procedure, Runs, Score, Stopped,
+    Coverage, Forced, Group, Localization, Pair, PairAccesses, Pattern, Procedure, Runs, Score,
+    Stopped,
 };
 
 /// Runs that were compared.
@@ -51,6 +52,7 @@ impl Names<'_> {
                 Some(budget) if budget.is_stopped() => Stopped::Time,
                 Some(_) | None => Stopped::Runs,
             },
+            coverage: coverage(collected),
             patterns: first.map(|group| group.patterns.clone()).unwrap_or_default(),
             pairs: first.map(|group| group.pairs.clone()).unwrap_or_default(),
             notes,
@@ -137,6 +139,20 @@ fn pair(ranked: &RankedPair, named: Named) -> Pair {
         forced: Forced::from(ranked.evidence.forced),
         gone: ranked.evidence.gone,
     }
+}
+
+/// The pairs and patterns that runs had.
+fn coverage(collected: &Collected) -> Coverage {
+    let (mut pairs, mut patterns) = (BTreeSet::new(), BTreeSet::new());
+    let mut coverage = Coverage::default();
+    for facts in collected.samples.iter().map(|sample| &sample.facts) {
+        pairs.extend(facts.pairs.iter().map(|fact| fact.pair));
+        patterns.extend(facts.patterns.iter().map(|fact| &fact.pattern));
+        let n_orders = pairs.len() + patterns.len();
+        let since_new = if n_orders > coverage.orders { 0 } else { coverage.since_new + 1 };
+        coverage = Coverage { orders: n_orders, since_new, since_new_recorded: since_new };
+    }
+    coverage
 }
 
 /// What the user should know beside the ranking.
