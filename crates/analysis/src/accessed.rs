@@ -22,7 +22,9 @@ pub fn accessed(op: &Op) -> Option<(AccessKind, Addr, u64)> {
             };
             (kind, atomic.addr, u64::from(atomic.bytes))
         }
-        Op::Free { block, bytes } => (AccessKind::Free, block, bytes),
+        Op::Free { block, bytes } | Op::Unmap { addr: block, bytes } => {
+            (AccessKind::Free, block, bytes)
+        }
         Op::Acquire(lock) => (AccessKind::Acquire, lock.lock, 1),
         Op::Release(lock) => (AccessKind::Release, lock.lock, 1),
         Op::Init { object, .. } => (AccessKind::Init, object, 1),
@@ -55,6 +57,9 @@ pub fn accessed(op: &Op) -> Option<(AccessKind, Addr, u64)> {
         | Op::FutexWait { .. }
         | Op::FutexWoken { .. }
         | Op::FutexWake { .. }
+        | Op::Send(_)
+        | Op::Receive(_)
+        | Op::Map { .. }
         | Op::Alloc { .. }
         | Op::Sleep { .. }
         | Op::Yield

@@ -211,6 +211,8 @@ pub(crate) struct Accesses {
     freed: VecDeque<u32>,
     closed: Vec<Cell>,
     alike: FxHashMap<u64, u32>,
+    /// Granules whose generation ended, and when.
+    pub(crate) ended: Vec<(u64, u64)>,
     /// Accesses that were dropped for lack of room.
     pub(crate) n_dropped: u64,
 }
@@ -318,28 +320,39 @@ impl Accesses {
     }
 
     /// A block with these granules was allocated: whatever was there before is closed.
-    pub(crate) fn renew(&mut self, numbers: impl Iterator<Item = u32>, classes: &AccessClasses) {
+    pub(crate) fn renew(
+        &mut self,
+        numbers: impl Iterator<Item = u32>,
+        classes: &AccessClasses,
+        seq: u64,
+    ) {
         for number in numbers {
-            self.end(number, classes);
+            self.end(number, classes, seq);
         }
     }
 
     /// A block with these granules was freed.
-    pub(crate) fn freed(&mut self, numbers: impl Iterator<Item = u32>, classes: &AccessClasses) {
+    pub(crate) fn freed(
+        &mut self,
+        numbers: impl Iterator<Item = u32>,
+        classes: &AccessClasses,
+        seq: u64,
+    ) {
         self.freed.extend(numbers);
         while self.freed.len() > FREED_MAX
             && let Some(number) = self.freed.pop_front()
         {
-            self.end(number, classes);
+            self.end(number, classes, seq);
         }
     }
 
-    fn end(&mut self, number: u32, classes: &AccessClasses) {
+    fn end(&mut self, number: u32, classes: &AccessClasses, seq: u64) {
         let Some(place) = self.places.get_mut(number as usize).filter(|place| **place != 0) else {
             return;
         };
         let place = std::mem::take(place);
         let mut open = std::mem::take(&mut self.open[place as usize - 1]);
+        self.ended.push((open.granule, seq));
         self.close(&open, classes);
         open.clear();
         self.open[place as usize - 1] = open;

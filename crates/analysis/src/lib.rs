@@ -9,6 +9,7 @@ pub mod lock_words;
 pub mod witness;
 pub mod accessed;
 pub mod sharing;
+pub mod generations;
 pub mod classes;
 mod recent;
 pub mod skeleton;

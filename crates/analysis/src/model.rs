@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use crate::accesses::Cell;
 use crate::classes::AccessClasses;
+use crate::generations::Generations;
 use crate::lock_words::LockWords;
 use crate::locks::{LockSet, LockSets};
 use crate::nearby::CoupledPair;
@@ -31,6 +32,8 @@ pub struct Model {
     pub cells: Vec<Cell>,
     /// Accesses of a thread to two locations.
     pub coupled_pairs: Vec<CoupledPair>,
+    /// When memory got another meaning.
+    pub generations: Generations,
     /// Locks acquired while others were held.
     pub nestings: Vec<Nesting>,
     /// Waits on condition variables and the like, one per site and object.

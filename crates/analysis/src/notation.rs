@@ -11,9 +11,9 @@
 //! thread are none. A name is an object of eight bytes. Each line is a site of its own, unless it
 //! has the label of an earlier one.
 
-use raddle_trace::event::{Access, Atomic, AtomicAction, Event, LockOp, Op};
+use raddle_trace::event::{Access, Atomic, AtomicAction, ChannelOp, Event, LockOp, Op};
 use raddle_trace::id::{Addr, Pc, ThreadId};
-use raddle_trace::record::{Lock, Switch, Wake};
+use raddle_trace::record::{Channel, Lock, Switch, Wake};
 
 /// A trace parsed from text.
 pub(crate) struct Notation {
@@ -94,6 +94,7 @@ impl Notation {
         let atomic = |action, before, after| {
             Op::Atomic(Atomic { addr: object, bytes: 8, action, order: 5, before, after })
         };
+        let channel = |waited| ChannelOp { channel: object.0, kind: Channel::Pipe, waited };
         match words[0] {
             "read" => Op::Read(access),
             "write" => Op::Write(access),
@@ -114,6 +115,11 @@ impl Notation {
             "leave" => Op::BarrierLeave(object),
             "before" => Op::Before(object),
             "after" => Op::After(object),
+            "send" => Op::Send(channel(false)),
+            "waits-and-sends" => Op::Send(channel(true)),
+            "receive" => Op::Receive(channel(false)),
+            "map" => Op::Map { addr: object, bytes: 8 },
+            "unmap" => Op::Unmap { addr: object, bytes: 8 },
             "alloc" => Op::Alloc { block: object, bytes: 8, room: 8 },
             "free" => Op::Free { block: object, bytes: 8 },
             "init" => Op::Init { object, kind: Lock::Mutex },

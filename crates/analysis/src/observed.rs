@@ -61,8 +61,8 @@ impl Observed {
     /// Adds the next event of a trace.
     pub fn push(&mut self, event: &Event, sharing: &Sharing) {
         let Event { thread, pc, op } = *event;
-        if let Op::Alloc { block, room, .. } = op {
-            for (_, number) in sharing.numbers(block, room) {
+        if let Op::Alloc { block, room: bytes, .. } | Op::Map { addr: block, bytes } = op {
+            for number in sharing.numbers_within(block, bytes) {
                 if let Some(place) = self.places.get_mut(number as usize) {
                     place.clear();
                 }

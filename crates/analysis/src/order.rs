@@ -1,8 +1,8 @@
 //! The order in which events must happen.
 //!
 //! The partial order of PECAN: program order, fork and join, wake-ups (condition variables,
-//! semaphores, barriers, futexes), one-time initialization, annotations, and a spinning thread
-//! with the store that it waited for. Not mutexes: two critical sections can swap.
+//! semaphores, barriers, futexes), channels (pipes, sockets), one-time initialization, annotations,
+//! and a spinning thread with the store that it waited for. Not mutexes: two critical sections can swap.
 //!
 //! Only communication is kept. A thread's clock counts the communications in which it published
 //! something. A [`Moment`] is a vector of such clocks, created only when a thread communicates

@@ -154,6 +154,27 @@ impl Sharing {
         })
     }
 
+    /// The numbers of the granules of a block of any size that are shared and written.
+    pub fn numbers_within(&self, addr: Addr, bytes: u64) -> impl Iterator<Item = u32> + '_ {
+        let first = addr.0 >> GRANULE_BITS;
+        let last = addr.0.saturating_add(bytes.max(1) - 1) >> GRANULE_BITS;
+        let pages = first / PAGE..=last / PAGE;
+        // Whichever is fewer: the block's pages, or those that exist.
+        let mut places: Vec<(u64, usize)> = if last / PAGE - first / PAGE < self.pages.len() as u64
+        {
+            pages.filter_map(|page| Some((page, self.place(page)?))).collect()
+        } else {
+            let all = self.by_number.iter().map(|(&page, &place)| (page, place as usize));
+            all.filter(|(page, _)| pages.contains(page)).collect()
+        };
+        places.sort_unstable();
+        places.into_iter().flat_map(move |(page, place)| {
+            let from = first.max(page * PAGE) % PAGE;
+            let to = last.min(page * PAGE + PAGE - 1) % PAGE;
+            self.pages[place][from as usize..=to as usize].iter().filter_map(|word| word.number())
+        })
+    }
+
     /// Number of granules that are shared and written; granule numbers are below it.
     #[must_use]
     pub fn n_shared(&self) -> u64 {
@@ -189,6 +210,10 @@ mod tests {
         let all: Vec<_> = sharing.numbers(Addr(0), 0x3000).map(|(_, number)| number).collect();
         let listed: Vec<_> = expected.iter().copied().flatten().collect();
         assert_eq!(all, listed);
+        for bytes in [0x3000, u64::MAX] {
+            assert_eq!(sharing.numbers_within(Addr(0), bytes).collect::<Vec<_>>(), listed);
+        }
+        assert_eq!(sharing.numbers_within(Addr(0x100_0000), u64::MAX).count(), 0);
         assert_eq!(sharing.n_shared(), listed.len() as u64);
     }
 

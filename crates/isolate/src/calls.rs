@@ -20,6 +20,7 @@ pub(crate) fn n_arguments(name: &str) -> Option<usize> {
         | "exit"
         | "_exit"
         | "close"
+        | "dup"
         | "abs"
         | "pthread_mutex_lock"
         | "pthread_mutex_unlock"
@@ -111,6 +112,10 @@ pub(crate) fn n_arguments(name: &str) -> Option<usize> {
         | "flock"
         | "eventfd_read"
         | "eventfd_write"
+        | "munmap"
+        | "dup2"
+        | "listen"
+        | "shutdown"
         | "gettimeofday" => 2,
         "memcpy"
         | "memmove"
@@ -145,12 +150,16 @@ pub(crate) fn n_arguments(name: &str) -> Option<usize> {
         | "getline"
         | "strtol"
         | "strtoul"
+        | "dup3"
+        | "vfprintf"
         | "lseek" => 3,
         "getdelim" | "memmem" | "strftime" | "vsnprintf" | "pthread_create" | "fread"
         | "fwrite" | "qsort" | "__memcpy_chk" | "__memmove_chk" | "__mempcpy_chk"
         | "__memset_chk" | "__strncpy_chk" | "__stpncpy_chk" | "__strncat_chk" | "__read_chk"
-        | "__poll_chk" | "__assert_fail" => 4,
-        "__pread_chk" | "__pread64_chk" | "__recv_chk" | "__ppoll_chk" => 5,
+        | "__poll_chk" | "__assert_fail" | "socketpair" | "epoll_ctl" | "sendmmsg"
+        | "__vfprintf_chk" => 4,
+        "__pread_chk" | "__pread64_chk" | "__recv_chk" | "__ppoll_chk" | "mremap" => 5,
+        "mmap" | "mmap64" => 6,
         _ => return None,
     })
 }

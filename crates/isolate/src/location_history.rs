@@ -2,7 +2,7 @@
 //! in that order.
 //!
 //! Two accesses are synchronized if a lock excludes them from each other, or if one must come
-//! before the other: by fork and join, wake-ups, semaphores, barriers, one-time
+//! before the other: by fork and join, wake-ups, semaphores, barriers, channels, one-time
 //! initialization, or atomics that release and acquire. Places are counted in steps, as
 //! schedules count them.
 
@@ -204,11 +204,18 @@ impl Reader {
             Op::BarrierLeave(barrier) => self.take_at(thread, barrier),
             Op::OnceEnd { control, .. } | Op::Before(control) => self.give_at(thread, control),
             Op::OncePass(control) | Op::After(control) => self.take_at(thread, control),
-            Op::Alloc { block, room, .. } if self.location.overlaps(block.0, room) => {
+            // No object has an address that small.
+            Op::Send(op) => self.give_at(thread, Addr(op.channel)),
+            Op::Receive(op) => self.take_at(thread, Addr(op.channel)),
+            Op::Alloc { block, room: bytes, .. } | Op::Map { addr: block, bytes }
+                if self.location.overlaps(block.0, bytes) =>
+            {
                 self.history.accesses.clear();
                 self.history.allocated = Some((thread, pc));
             }
-            Op::Free { block, bytes } => self.note(thread, pc, AccessKind::Free, block, bytes),
+            Op::Free { block, bytes } | Op::Unmap { addr: block, bytes } => {
+                self.note(thread, pc, AccessKind::Free, block, bytes)
+            }
             Op::Fence { .. }
             | Op::Enter { .. }
             | Op::Leave
@@ -222,6 +229,7 @@ impl Reader {
             | Op::FutexWoken { .. }
             | Op::FutexWake { .. }
             | Op::Alloc { .. }
+            | Op::Map { .. }
             | Op::Sleep { .. }
             | Op::Yield
             | Op::Block { .. }

@@ -132,22 +132,27 @@ struct Program {
     arguments: Vec<String>,
     /// What its bug may be called, and how it may fail; none for what was not written for raddle.
     expected: Option<(Vec<String>, Vec<String>)>,
+    /// How many anomalies are predicted, if that is certain.
+    n_predicted: Option<u64>,
 }
 
 impl Program {
     /// One of `tests/hunt`.
     fn new(source: Source) -> Result<Self, String> {
-        source.knows_only(&["Hunt", "Kind", "Guilty", "Shows", "Args", "Runs"])?;
+        source.knows_only(&["Hunt", "Kind", "Guilty", "Shows", "Args", "Runs", "Predicted"])?;
+        let n_predicted = source.directive("Predicted").map(|n| n.parse().expect("a number"));
         let arguments = source.words("Args");
         match source.directive("Hunt") {
             Some("fails") => {
                 let shown = SHOWN.map(|(word, _)| word);
                 let expected =
                     Some((words(&source, "Kind", &KINDS)?, words(&source, "Shows", &shown)?));
-                Ok(Self { fails: true, guilty: source.guilty(), arguments, expected, source })
+                let guilty = source.guilty();
+                Ok(Self { fails: true, guilty, arguments, expected, n_predicted, source })
             }
             Some("clean") => {
-                Ok(Self { fails: false, guilty: Vec::new(), arguments, expected: None, source })
+                let (guilty, expected) = (Vec::new(), None);
+                Ok(Self { fails: false, guilty, arguments, expected, n_predicted, source })
             }
             other => Err(format!("`Hunt: fails` or `clean` is missing: {other:?}")),
         }
@@ -160,7 +165,7 @@ impl Program {
             true => Err("no guilty line is marked".to_owned()),
             false => {
                 let (fails, arguments, expected) = (true, Vec::new(), None);
-                Ok(Self { fails, guilty, arguments, expected, source })
+                Ok(Self { fails, guilty, arguments, expected, n_predicted: None, source })
             }
         }
     }
@@ -187,6 +192,12 @@ fn check(program: &Program) -> Result<(), String> {
     let ran = place.raddle_on(&line, &program.source.path, &program.arguments);
     let time = start.elapsed();
     let findings = findings(&ran)?;
+    if let Some(n) = program.n_predicted
+        && let predicted = &ran.answer()?["anomalies"]["predicted"]
+        && *predicted != n
+    {
+        return Err(format!("predicts {predicted} anomalies, not {n}"));
+    }
     if !program.fails {
         return match (findings.first(), ran.code) {
             (None, Some(CLEAN)) => Ok(()),

@@ -140,6 +140,66 @@ macro_rules! export_noted {
 }
 pub(crate) use export_noted;
 
+/// As [`export_noted!`], for functions with a variable number of arguments, some of which may be in
+/// vector registers.
+macro_rules! export_noted_variadic {
+    ($($name:ident => $note:path;)*) => {$(
+        /// See the function that looks at its arguments.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub(crate) extern "C" fn $name() {
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "mov r10, qword ptr [rip + raddle_tls@GOTTPOFF]",
+                "mov r11, qword ptr [rsp]",
+                "mov qword ptr fs:[r10 + {caller}], r11",
+                "sub rsp, 200",
+                ".cfi_adjust_cfa_offset 200",
+                "movaps xmmword ptr [rsp], xmm0",
+                "movaps xmmword ptr [rsp + 16], xmm1",
+                "movaps xmmword ptr [rsp + 32], xmm2",
+                "movaps xmmword ptr [rsp + 48], xmm3",
+                "movaps xmmword ptr [rsp + 64], xmm4",
+                "movaps xmmword ptr [rsp + 80], xmm5",
+                "movaps xmmword ptr [rsp + 96], xmm6",
+                "movaps xmmword ptr [rsp + 112], xmm7",
+                "mov qword ptr [rsp + 128], rdi",
+                "mov qword ptr [rsp + 136], rsi",
+                "mov qword ptr [rsp + 144], rdx",
+                "mov qword ptr [rsp + 152], rcx",
+                "mov qword ptr [rsp + 160], r8",
+                "mov qword ptr [rsp + 168], r9",
+                // The number of vector registers.
+                "mov qword ptr [rsp + 176], rax",
+                "call {note}",
+                "mov r11, rax",
+                "movaps xmm0, xmmword ptr [rsp]",
+                "movaps xmm1, xmmword ptr [rsp + 16]",
+                "movaps xmm2, xmmword ptr [rsp + 32]",
+                "movaps xmm3, xmmword ptr [rsp + 48]",
+                "movaps xmm4, xmmword ptr [rsp + 64]",
+                "movaps xmm5, xmmword ptr [rsp + 80]",
+                "movaps xmm6, xmmword ptr [rsp + 96]",
+                "movaps xmm7, xmmword ptr [rsp + 112]",
+                "mov rdi, qword ptr [rsp + 128]",
+                "mov rsi, qword ptr [rsp + 136]",
+                "mov rdx, qword ptr [rsp + 144]",
+                "mov rcx, qword ptr [rsp + 152]",
+                "mov r8, qword ptr [rsp + 160]",
+                "mov r9, qword ptr [rsp + 168]",
+                "mov rax, qword ptr [rsp + 176]",
+                "add rsp, 200",
+                ".cfi_adjust_cfa_offset -200",
+                "jmp r11",
+                ".cfi_endproc",
+                caller = const $crate::tls::CALLER,
+                note = sym $note,
+            )
+        }
+    )*};
+}
+pub(crate) use export_noted_variadic;
+
 /// Exports functions with a variable number of arguments. The inner function gets the fixed ones
 /// and a `va_list`, in the named register of the argument that follows them.
 macro_rules! export_variadic {

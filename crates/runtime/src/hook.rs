@@ -163,6 +163,11 @@ pub(crate) fn recording() -> bool {
     matches!(shared::mode(), TRACE | FREE | COLLECT | COLLECT_FREE)
 }
 
+/// Whether events are recorded one by one, as a trace.
+pub(crate) fn tracing() -> bool {
+    matches!(shared::mode(), shared::TRACE | shared::FREE) && tls::get(tls::QUIET) == 0
+}
+
 /// Records an event of the running thread, if events are recorded.
 pub(crate) fn record(kind: Kind, info: u8, operand: u64, extra: u16, pc: u64, more: &[u64]) {
     match shared::mode() {

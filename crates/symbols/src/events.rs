@@ -11,9 +11,9 @@
 //! A line describes an event as of the last event that the [`Namer`] received, so to show a
 //! trace, push and describe its events in turn.
 
-use raddle_trace::event::{Access, Atomic, AtomicAction, Event, LockOp, Op};
+use raddle_trace::event::{Access, Atomic, AtomicAction, ChannelOp, Event, LockOp, Op};
 use raddle_trace::id::{Addr, Pc, ThreadId};
-use raddle_trace::record::{Lock, Switch, Wake};
+use raddle_trace::record::{Channel, Lock, Switch, Wake};
 
 use crate::name::{Namer, Place};
 
@@ -102,6 +102,13 @@ pub fn words(namer: &Namer, event: &Event) -> String {
         Op::FutexWake { futex, n_woken } => {
             format!("signals {}, {}", object("futex", futex), woken_words(n_woken))
         }
+        Op::Send(op) => {
+            let waited = if op.waited { ", after waiting for room" } else { "" };
+            format!("sends into {}{waited}", channel_name(op))
+        }
+        Op::Receive(op) => format!("receives from {}", channel_name(op)),
+        Op::Map { addr, bytes } => format!("maps {} at {addr}", bytes_words(bytes)),
+        Op::Unmap { addr, bytes } => format!("unmaps {} at {addr}", bytes_words(bytes)),
         Op::Alloc { block, bytes, .. } => format!("allocates {} at {block}", bytes_words(bytes)),
         Op::Free { block, bytes } => free_words(namer, block, bytes),
         Op::Sleep { ns } => format!("sleeps for {}", duration(ns)),
@@ -270,6 +277,19 @@ fn lock_name(kind: Lock) -> &'static str {
         Lock::Barrier => "barrier",
         Lock::Annotated => "lock",
     }
+}
+
+/// A channel with its number: `pipe 3`.
+fn channel_name(op: ChannelOp) -> String {
+    let kind = match op.kind {
+        Channel::Pipe => "pipe",
+        Channel::Socket => "socket",
+        Channel::Event => "event descriptor",
+        Channel::Queue => "message queue",
+        Channel::Terminal => "terminal",
+        Channel::File => "file",
+    };
+    format!("{kind} {}", op.channel)
 }
 
 fn order_name(order: u8) -> &'static str {

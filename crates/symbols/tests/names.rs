@@ -9,9 +9,9 @@ use raddle_symbols::events;
 use raddle_symbols::name::Namer;
 use raddle_symbols::{Cache, Symbols};
 use raddle_trace::control::Mode;
-use raddle_trace::event::{Access, Atomic, AtomicAction, Event, LockOp, Op};
+use raddle_trace::event::{Access, Atomic, AtomicAction, ChannelOp, Event, LockOp, Op};
 use raddle_trace::id::{Addr, Pc, ThreadId};
-use raddle_trace::record::{Lock, Switch, Wake};
+use raddle_trace::record::{Channel, Lock, Switch, Wake};
 use raddle_trace::run::{Run, Thread};
 
 static PROGRAM: LazyLock<Program> =
@@ -216,6 +216,17 @@ fn the_heap() {
     let free = Op::Free { block: BLOCK, bytes: 64 };
     check(free, &format!("frees 64 bytes allocated at {}", site()));
     check(Op::Free { block: Addr(0x100), bytes: 0 }, "frees 0 bytes at 0x100");
+    check(Op::Map { addr: Addr(0x1000), bytes: 4096 }, "maps 4096 bytes at 0x1000");
+    check(Op::Unmap { addr: Addr(0x1000), bytes: 4096 }, "unmaps 4096 bytes at 0x1000");
+}
+
+#[test]
+fn channels() {
+    let op = |kind, waited| ChannelOp { channel: 3, kind, waited };
+    check(Op::Send(op(Channel::Pipe, false)), "sends into pipe 3");
+    check(Op::Send(op(Channel::Socket, true)), "sends into socket 3, after waiting for room");
+    check(Op::Receive(op(Channel::Event, false)), "receives from event descriptor 3");
+    check(Op::Receive(op(Channel::Queue, false)), "receives from message queue 3");
 }
 
 #[test]

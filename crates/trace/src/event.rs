@@ -5,7 +5,7 @@
 //! record.
 
 use crate::id::{Addr, Pc, ThreadId};
-use crate::record::{self, Kind, Lock, Record, Switch, Wake};
+use crate::record::{self, Channel, Kind, Lock, Record, Switch, Wake};
 
 /// One operation, as it was performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +90,14 @@ pub enum Op {
     FutexWoken { futex: Addr, how: Wake, by: ThreadId },
     /// A futex wake.
     FutexWake { futex: Addr, n_woken: u16 },
+    /// Something is put into a channel.
+    Send(ChannelOp),
+    /// Something was received from a channel, or seen in it.
+    Receive(ChannelOp),
+    /// Memory was mapped.
+    Map { addr: Addr, bytes: u64 },
+    /// Memory is unmapped.
+    Unmap { addr: Addr, bytes: u64 },
     /// A block of memory was allocated: the requested size, and the actual one.
     Alloc { block: Addr, bytes: u64, room: u64 },
     /// A block of memory is freed.
@@ -169,6 +177,10 @@ impl Op {
             Self::FutexWait { .. } => Kind::FutexWait,
             Self::FutexWoken { .. } => Kind::FutexWoken,
             Self::FutexWake { .. } => Kind::FutexWake,
+            Self::Send(_) => Kind::Send,
+            Self::Receive(_) => Kind::Receive,
+            Self::Map { .. } => Kind::Map,
+            Self::Unmap { .. } => Kind::Unmap,
             Self::Alloc { .. } => Kind::Alloc,
             Self::Free { .. } => Kind::Free,
             Self::Sleep { .. } => Kind::Sleep,
@@ -254,6 +266,18 @@ pub struct LockOp {
     pub tried: bool,
 }
 
+/// An operation on a channel: whatever carries bytes from thread to thread, such as a pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChannelOp {
+    /// Its number, in order of first use and never reused within a run. Each direction of a
+    /// socket is a channel.
+    pub channel: u64,
+    /// What it is made of.
+    pub kind: Channel,
+    /// Whether the thread had to wait for room.
+    pub waited: bool,
+}
+
 /// Why records could not be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
@@ -281,6 +305,8 @@ pub const fn n_more(kind: Kind) -> usize {
         | Kind::Switch
         | Kind::CondWait
         | Kind::FutexWait
+        | Kind::Map
+        | Kind::Unmap
         | Kind::Alloc
         | Kind::Free
         | Kind::Sleep
@@ -475,6 +501,15 @@ impl Decoder {
                 tried: info & record::TRIED != 0,
             })
         };
+        let unknown = DecodeError::Code(kind, info);
+        let channel = || {
+            let kind = Channel::from_u8(info & record::CHANNEL);
+            Ok(ChannelOp {
+                channel: operand,
+                kind: kind.ok_or(unknown)?,
+                waited: info & record::WAITED != 0,
+            })
+        };
         let op = match kind {
             Kind::More => return Err(DecodeError::Stray),
             Kind::Read => Op::Read(plain(record)),
@@ -528,6 +563,10 @@ impl Decoder {
             Kind::FutexWait => Op::FutexWait { futex: addr, expected: first },
             Kind::FutexWoken => Op::FutexWoken { futex: addr, how: wake()?, by },
             Kind::FutexWake => Op::FutexWake { futex: addr, n_woken: record.extra() },
+            Kind::Send => Op::Send(channel()?),
+            Kind::Receive => Op::Receive(channel()?),
+            Kind::Map => Op::Map { addr, bytes: first },
+            Kind::Unmap => Op::Unmap { addr, bytes: first },
             Kind::Alloc => {
                 let room = first.saturating_add(record.extra().into());
                 Op::Alloc { block: addr, bytes: first, room }

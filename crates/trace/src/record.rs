@@ -129,6 +129,10 @@ kinds! {
     AtomicMiss = 12,
     /// A fence; `extra` its memory order.
     Fence = 13,
+    /// Memory was mapped at the operand. More: its size.
+    Map = 14,
+    /// The memory at the operand is unmapped, which counts as a write of all of it. More: its size.
+    Unmap = 15,
 
     /// The thread in the operand holds the turn from here on; `info` says why the previous thread
     /// gave it up (a [`Switch`] code), `pc` where that thread will continue. More: number of
@@ -192,6 +196,13 @@ kinds! {
     FutexWake = 43,
     /// The value of the semaphore in the operand was read, or an attempt to decrement it failed.
     SemAsk = 44,
+    /// Bytes, a connection, or an end of file are put into the channel in the operand, which
+    /// releases everything before to those who receive from it; `info` is its [`Channel`] code,
+    /// with `WAITED` if the thread had to wait for room.
+    Send = 45,
+    /// Something was received from the channel in the operand, or seen in it; `info` is its
+    /// [`Channel`] code. Acquires what was released by sending.
+    Receive = 46,
 
     /// A block of memory was allocated at the operand. Extra: bytes beyond the requested size.
     /// More: the requested size.
@@ -243,6 +254,10 @@ pub const SHARED: u8 = 0x40;
 pub const TRIED: u8 = 0x80;
 /// In `info` of a lock operation: its [`Lock`] code.
 pub const LOCK: u8 = 0x0f;
+/// In `info` of [`Kind::Send`]: there was no room at first.
+pub const WAITED: u8 = 0x80;
+/// In `info` of [`Kind::Send`] and [`Kind::Receive`]: the [`Channel`] code.
+pub const CHANNEL: u8 = 0x0f;
 
 macro_rules! codes {
     ($(#[$doc:meta])* $name:ident: $($(#[$vdoc:meta])* $variant:ident = $value:literal),* $(,)?) => {
@@ -298,6 +313,23 @@ codes! {
     Barrier = 6,
     /// A lock that the program described by annotations.
     Annotated = 7,
+}
+
+codes! {
+    /// What a channel is made of.
+    Channel:
+    /// A pipe or FIFO, from its writers to its readers.
+    Pipe = 1,
+    /// A direction of a socket, or a queue of connections.
+    Socket = 2,
+    /// An event counter, timer, or set of descriptors.
+    Event = 3,
+    /// A message queue.
+    Queue = 4,
+    /// A terminal.
+    Terminal = 5,
+    /// A file, or a descriptor of another kind.
+    File = 6,
 }
 
 codes! {

@@ -1,8 +1,8 @@
 //! Files of every released version are read, or rejected with a clear message.
 //!
-//! `formats/3.trace` contains records of every kind; `BLESS=1 cargo test -p raddle-trace`
-//! rewrites it and the others, which is right only together with a new version. Versions 1 and 2
-//! were never released.
+//! A file `formats/N.trace` contains records of every kind that version N has; `BLESS=1 cargo test
+//! -p raddle-trace` rewrites the newest, which is right only together with a new version. Versions
+//! 1 and 2 were never released.
 
 use std::path::{Path, PathBuf};
 
@@ -67,19 +67,30 @@ fn run() -> Run {
     }
 }
 
+/// Checks the numbers of records, kinds, and events of a version's file.
+#[track_caller]
+fn check(version: &str, expected: (u64, usize, u64)) {
+    let trace = Trace::open(&formats().join(version).with_extension("trace")).expect("a trace");
+    assert!(trace.complete());
+    assert_eq!(trace.run(), &run());
+    let stats = trace.stats().expect("stats");
+    assert_eq!((trace.n_records(), stats.kinds.len(), stats.events), expected);
+}
+
 #[test]
 fn trace_3() {
-    let path = formats().join("3.trace");
+    check("3", (231, 54, 165));
+}
+
+#[test]
+fn trace_4() {
+    let path = formats().join("4.trace");
     if blessed() {
         let mut writer = Writer::create(&path).expect("a writer");
         writer.push(0, &records()).expect("push");
         writer.finish(&run()).expect("finish");
     }
-    let trace = Trace::open(&path).expect("a trace");
-    assert!(trace.complete());
-    assert_eq!(trace.run(), &run());
-    let stats = trace.stats().expect("stats");
-    assert_eq!((trace.n_records(), stats.kinds.len(), stats.events), (231, 54, 165));
+    check("4", (252, 59, 180));
 }
 
 #[test]
@@ -91,17 +102,29 @@ fn traces_1_and_2_are_refused_by_name() {
     }
 }
 
-#[test]
-fn std_text_of_trace_3() {
-    let path = formats().join("3.std");
+/// Checks the STD text of a version's file. That of an older version is never blessed.
+#[track_caller]
+fn check_text(version: &str, is_newest: bool) {
+    let path = formats().join(version);
     let mut text = Vec::new();
-    let trace = Trace::open(&formats().join("3.trace")).expect("a trace");
+    let trace = Trace::open(&path.with_extension("trace")).expect("a trace");
     std_text::export(&trace, &mut text).expect("export");
-    if blessed() {
+    let path = path.with_extension("std");
+    if is_newest && blessed() {
         std::fs::write(&path, &text).expect("write");
     }
     let expect = std::fs::read_to_string(&path).expect("the text");
     assert_eq!(String::from_utf8(text).as_deref(), Ok(&expect[..]));
+}
+
+#[test]
+fn std_text_of_trace_3() {
+    check_text("3", false);
+}
+
+#[test]
+fn std_text_of_trace_4() {
+    check_text("4", true);
 }
 
 #[test]

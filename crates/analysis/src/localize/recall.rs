@@ -196,7 +196,7 @@ fn access_kind(kind: Kind) -> Option<AccessKind> {
         Kind::Write => AccessKind::Write,
         Kind::AtomicLoad | Kind::AtomicMiss => AccessKind::AtomicRead,
         Kind::AtomicStore | Kind::AtomicUpdate | Kind::AtomicSwap => AccessKind::AtomicWrite,
-        Kind::Free => AccessKind::Free,
+        Kind::Free | Kind::Unmap => AccessKind::Free,
         Kind::Acquire => AccessKind::Acquire,
         Kind::Release => AccessKind::Release,
         Kind::Init => AccessKind::Init,
@@ -229,6 +229,9 @@ fn access_kind(kind: Kind) -> Option<AccessKind> {
         | Kind::FutexWait
         | Kind::FutexWoken
         | Kind::FutexWake
+        | Kind::Send
+        | Kind::Receive
+        | Kind::Map
         | Kind::Alloc
         | Kind::Sleep
         | Kind::Yield

@@ -10,7 +10,7 @@ use crate::anomaly::AnomalyKind;
 use crate::classes::AccessClasses;
 use crate::nearby::CoupledPair;
 use crate::pattern::Pattern;
-use crate::witness::AccessKind;
+use crate::witness::{AccessKind, Witness};
 
 /// Finds the matches of two-variable patterns.
 pub(super) fn coupled_pairs(found: &mut Found<'_>, patterns: &[Pattern]) {
@@ -92,7 +92,8 @@ fn match_coupled(found: &mut Found<'_>, places: [usize; 4], one: &CoupledPair, t
             let (a, b) =
                 (first.witnesses(one.addrs, classes), second.witnesses(two.addrs, classes));
             let way = interleaved(places, a, b);
-            if found.possible(&way)
+            if same_generations(found, &way)
+                && found.possible(&way)
                 && apart(found, places, &way, [first.kept, second.kept])
                 && !way.iter().any(|event| is_lock_word(found.model, event))
             {
@@ -100,6 +101,15 @@ fn match_coupled(found: &mut Found<'_>, places: [usize; 4], one: &CoupledPair, t
             }
         }
     }
+}
+
+/// Whether the threads access the same variables, and not others that had the same addresses.
+fn same_generations(found: &Found<'_>, way: &[Witness]) -> bool {
+    let generations = &found.model.generations;
+    way.iter().enumerate().all(|(at, one)| {
+        let mut others = way[at + 1..].iter().filter(|other| other.addr == one.addr);
+        others.all(|other| generations.same(one.addr, one.seq, other.seq))
+    })
 }
 
 /// The first occurrence, and the last if it differs.

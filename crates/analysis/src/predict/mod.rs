@@ -244,6 +244,50 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_is_mapped_again_is_other_memory() {
+        let trace = |unmap: &str, map: &str| {
+            format!(
+                "
+                T0 spawn T1
+                T0 map p
+                T0 map q
+                T0 write p
+                T0 write q
+                {unmap}
+                {map}
+                a: T1 write p
+                T1 write q"
+            )
+        };
+        check(&trace("T0 unmap p\n T0 unmap q", "T1 map p\n T1 map q"), &[]);
+        check(&trace("T0 free p\n T0 free q", "T1 alloc p\n T1 alloc q"), &[]);
+        let (notation, model) = read(&trace("", ""));
+        assert!(!predict(&model, &built_in()).is_empty(), "{:?}", notation.events);
+    }
+
+    #[test]
+    fn memory_may_be_unmapped_before_it_is_used() {
+        check("T0 map p\n T0 spawn T1\n a: T1 read p\n b: T0 unmap p", &["order b a"]);
+    }
+
+    #[test]
+    fn a_pipe_leaves_nothing_to_predict() {
+        let trace = |before: &str, after: &str| {
+            format!(
+                "
+                T0 spawn T1
+                {before}
+                T0 send p
+                {after}
+                T1 receive p
+                b: T1 read x"
+            )
+        };
+        check(&trace("a: T0 write x", ""), &[]);
+        check(&trace("", "a: T0 write x"), &["order b a"]);
+    }
+
+    #[test]
     fn a_use_may_come_before_the_first_write() {
         check("T0 spawn T1\n a: T0 write x\n b: T1 read x", &["order b a"]);
     }

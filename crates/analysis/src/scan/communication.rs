@@ -1,12 +1,17 @@
 //! Operations by which threads wait for each other: creation and join, wake-ups, semaphores,
-//! barriers, one-time initialization, annotations, atomics.
+//! barriers, one-time initialization, channels, annotations, atomics.
 //!
 //! Each publishes everything that its thread knows ([`crate::order`]), and adds to the skeleton a
 //! point after which the receiver continues.
+//!
+//! A receive from a channel comes after everything that was sent into it before, not only after
+//! the bytes that it got: a count of bytes would be wrong as soon as one write is not seen. This
+//! misses orders in which a receiver is content with what was sent first, and predicts none that
+//! cannot happen. A sender that had to wait for room comes after what was received before.
 
 use std::collections::VecDeque;
 
-use raddle_trace::event::Atomic;
+use raddle_trace::event::{Atomic, ChannelOp};
 use raddle_trace::id::{Addr, ThreadId};
 use rustc_hash::FxHashMap;
 
@@ -23,6 +28,7 @@ pub(super) struct Communications {
     spawns: FxHashMap<ThreadId, Published>,
     ends: FxHashMap<ThreadId, VectorClock>,
     stored: FxHashMap<Addr, Stored>,
+    channels: FxHashMap<u64, Channel>,
 }
 
 /// The publishing thread, its number of steps, and its clock.
@@ -39,6 +45,38 @@ struct Object {
     passed: Vec<Published>,
     /// For one-time initialization and annotations: what each thread published last.
     published: Vec<Published>,
+}
+
+/// A channel while events are read: what was sent, and what was received and so made room.
+#[derive(Debug, Default)]
+struct Channel {
+    sent: Board,
+    received: Board,
+}
+
+/// What each thread published last, and how much of it each thread knows.
+#[derive(Debug, Default)]
+struct Board {
+    /// Numbered from 1. invariant: sorted by number.
+    published: Vec<(u64, Published)>,
+    n: u64,
+    /// The number up to which a thread knows all.
+    known: FxHashMap<ThreadId, u64>,
+}
+
+impl Board {
+    fn put(&mut self, published: Published) {
+        self.published.retain(|(_, (other, ..))| *other != published.0);
+        self.n += 1;
+        self.published.push((self.n, published));
+    }
+
+    /// What the thread does not know yet.
+    fn news(&mut self, thread: ThreadId) -> Vec<Published> {
+        let known = self.known.insert(thread, self.n).unwrap_or(0);
+        let from = self.published.partition_point(|(number, _)| *number <= known);
+        self.published[from..].iter().map(|(_, published)| published.clone()).collect()
+    }
 }
 
 /// The last store to an atomic.
@@ -152,6 +190,26 @@ impl Scan<'_> {
         for published in &object.published.clone() {
             self.receive(thread, published);
         }
+    }
+
+    pub(super) fn send(&mut self, thread: ThreadId, op: ChannelOp) {
+        if op.waited {
+            let news = self.channel(op).received.news(thread);
+            news.iter().for_each(|published| self.receive(thread, published));
+        }
+        let published = self.publish(thread);
+        self.channel(op).sent.put(published);
+    }
+
+    pub(super) fn receive_from(&mut self, thread: ThreadId, op: ChannelOp) {
+        let news = self.channel(op).sent.news(thread);
+        news.iter().for_each(|published| self.receive(thread, published));
+        let published = self.publish(thread);
+        self.channel(op).received.put(published);
+    }
+
+    fn channel(&mut self, op: ChannelOp) -> &mut Channel {
+        self.communications.channels.entry(op.channel).or_default()
     }
 
     /// The thread loads what another thread stored; `spun` if it loaded another value before, at

@@ -46,7 +46,7 @@ impl Scan<'_> {
     pub(super) fn free(&mut self, here: Position, block: Addr, bytes: u64) {
         self.record(here, AccessKind::Free, block, bytes, false);
         let numbers = self.sharing.numbers(block, bytes).map(|(_, number)| number);
-        self.accesses.freed(numbers, &self.model.classes);
+        self.accesses.freed(numbers, &self.model.classes, here.seq);
     }
 
     /// A synchronization object is used, initialized or destroyed: an access to it.

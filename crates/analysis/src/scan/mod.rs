@@ -26,6 +26,7 @@ use self::locking::Nestings;
 use self::queue::{Granule, Queue, Queued};
 use self::thread::Thread;
 use crate::accesses::Accesses;
+use crate::generations::Generations;
 use crate::locks::Held;
 use crate::nearby::Nearby;
 use crate::sharing::{Sharing, granules};
@@ -205,11 +206,19 @@ impl<'a> Scan<'a> {
             }
             Op::OncePass(control) | Op::After(control) => self.receive_at(thread, control),
             Op::Before(at) => self.publish_at(thread, at),
+            Op::Send(op) => self.send(thread, op),
+            Op::Receive(op) => self.receive_from(thread, op),
             Op::Alloc { block, room, .. } => {
                 let numbers = self.sharing.numbers(block, room).map(|(_, number)| number);
-                self.accesses.renew(numbers, &self.model.classes);
+                self.accesses.renew(numbers, &self.model.classes, here.seq);
             }
-            Op::Free { block, bytes } => self.free(here, block, bytes),
+            Op::Map { addr, bytes } => {
+                let numbers = self.sharing.numbers_within(addr, bytes);
+                self.accesses.renew(numbers, &self.model.classes, here.seq);
+            }
+            Op::Free { block, bytes } | Op::Unmap { addr: block, bytes } => {
+                self.free(here, block, bytes);
+            }
             Op::UnitBegin(_) => self.threads[thread.0 as usize].mark(),
             Op::UnitEnd(_) => self.threads[thread.0 as usize].unmark(),
             Op::Exit { .. } => {
@@ -248,6 +257,7 @@ impl<'a> Scan<'a> {
             self.model.skeleton.line(ThreadId(index as u32)).n_steps = thread.steps;
         }
         self.model.n_dropped = self.accesses.n_dropped;
+        self.model.generations = Generations::new(std::mem::take(&mut self.accesses.ended));
         self.model.cells = self.accesses.finish(&self.model.classes);
         self.model.coupled_pairs = self.nearby.finish();
         self.model
@@ -438,6 +448,56 @@ pub(crate) mod tests {
         check(&trace("a: T1 write x", ""), true);
         check(&trace("", "a: T2 write x"), true);
         check("T0 spawn T1\n T1 before o\n a: T1 write x\n T0 after o\n b: T0 read x", false);
+    }
+
+    #[test]
+    fn a_channel_orders_what_was_sent_before_it_was_received() {
+        check("T0 spawn T1\n a: T0 write x\n T0 send p\n T1 receive p\n b: T1 read x", true);
+        check("T0 spawn T1\n T0 send p\n a: T0 write x\n T1 receive p\n b: T1 read x", false);
+        check("T0 spawn T1\n a: T0 write x\n T0 send p\n T1 receive q\n b: T1 read x", false);
+        check("T0 spawn T1\n T1 receive p\n a: T0 write x\n T0 send p\n b: T1 read x", false);
+    }
+
+    #[test]
+    fn every_receiver_comes_after_every_sender() {
+        let trace = |a: &str, b: &str| {
+            format!(
+                "
+                T0 spawn T1
+                T0 spawn T2
+                T0 spawn T3
+                {a}
+                T1 send p
+                T2 receive p
+                T1 send p
+                T0 send p
+                T2 receive p
+                T3 receive p
+                {b}"
+            )
+        };
+        check(&trace("a: T1 write x", "b: T2 read x"), true);
+        check(&trace("a: T1 write x", "b: T3 read x"), true);
+        check(&trace("a: T0 write x", "b: T2 read x"), true);
+        check(&trace("a: T0 write x", "b: T3 read x"), true);
+        check(&trace("a: T0 write x", "b: T1 read x"), false);
+    }
+
+    #[test]
+    fn a_sender_that_waited_for_room_comes_after_a_receiver() {
+        let trace = |send: &str| {
+            format!(
+                "
+                T0 spawn T1
+                T0 send p
+                a: T1 write x
+                T1 receive p
+                T0 {send} p
+                b: T0 read x"
+            )
+        };
+        check(&trace("waits-and-sends"), true);
+        check(&trace("send"), false);
     }
 
     #[test]

@@ -537,6 +537,25 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_received_before_it_was_sent() {
+        let text = "
+            T0 spawn T1
+            T0 write y
+            a: T0 write x
+            T0 send p
+            T1 read y
+            T1 receive p
+            b: T1 write x";
+        for hold in Hold::ALL {
+            check(text, "b a", hold, None);
+        }
+        let text = text.replace("a: T0 write x", "").replace("T1 read y", "a: T1 read y");
+        check(&text.replace("T0 send p", "T0 send p\n b: T0 write y"), "b a", Hold::LockFree, {
+            Some("T0*4 T1*1")
+        });
+    }
+
+    #[test]
     fn threads_that_take_their_first_locks_deadlock() {
         let text = "
             T0 spawn T1

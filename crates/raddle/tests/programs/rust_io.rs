@@ -1,5 +1,5 @@
 // About: println from several threads, stdin, files, TcpListener and TcpStream on loopback, Instant, SystemTime.
-// Covers: syscall, AtomicSwap, Before, After, FutexWait, FutexWoken, FutexWake, Sleep, Block,
+// Covers: syscall, AtomicSwap, Send, Receive, FutexWait, FutexWoken, FutexWake, Sleep, Block,
 // Covers: Unblock, Clock
 // Outcome: exit 0
 // Stdin: one\ntwo\nthree\n

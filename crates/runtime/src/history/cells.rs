@@ -23,6 +23,9 @@ pub(super) struct Cells {
 /// From this size on, memory is cleared page by page.
 const MANY: u64 = 1 << 16;
 const PAGE: u64 = 4096;
+/// Mappings beyond this size are passed over. They are reservations, which take long to look
+/// through and share their states with other memory: see [`fold`].
+const HUGE: u64 = 1 << 30;
 
 /// Repeating an access on consecutive locations usually finds the same state each time.
 #[derive(Clone, Copy, Default)]
@@ -183,16 +186,46 @@ impl Cells {
         let (low, high) = (addr.next_multiple_of(PAGE), (addr + bytes) & !(PAGE - 1));
         self.end(machine, addr, low - addr, None, UNTOUCHED);
         self.end(machine, high, addr + bytes - high, None, UNTOUCHED);
+        self.each_page(low, high, true, |at| self.end(machine, at, PAGE, None, UNTOUCHED));
+    }
+
+    /// Maps memory: ends the history of whatever was there.
+    pub(super) fn map(&self, machine: &mut Machine, addr: u64, bytes: u64) {
+        if bytes <= HUGE {
+            self.forget(machine, addr, bytes);
+        }
+    }
+
+    /// Unmaps memory: ends the history of what was touched in it, except for the call itself.
+    pub(super) fn unmap(&self, machine: &mut Machine, addr: u64, bytes: u64, access: u32) {
+        if bytes > HUGE {
+            return;
+        }
+        let freed = machine.freed(access);
+        let (low, high) = (addr & !(PAGE - 1), addr.saturating_add(bytes).next_multiple_of(PAGE));
+        self.each_page(low, high, false, |page| {
+            for at in (page..page + PAGE).step_by(WORD as usize) {
+                if get(self.word(at)) != UNTOUCHED {
+                    self.end(machine, at, WORD, Some(access), freed);
+                }
+            }
+        });
+    }
+
+    /// Calls with each page of memory that has states, and removes those states if asked to.
+    fn each_page(&self, low: u64, high: u64, removes: bool, mut each: impl FnMut(u64)) {
         let mut at = low;
         let mut there = [0u8; 256];
         while at < high {
             let n = ((high - at) / PAGE).min(there.len() as u64);
             let cells: *mut u8 = self.at(WORDS + fold(at));
             if sys::pages_there(cells as u64, n * PAGE, &mut there) {
-                for page in (0..n).filter(|&page| there[page as usize] & 1 != 0) {
-                    self.end(machine, at + page * PAGE, PAGE, None, UNTOUCHED);
+                (0..n).filter(|&page| there[page as usize] & 1 != 0).for_each(|page| {
+                    each(at + page * PAGE);
+                });
+                if removes {
+                    sys::remove_pages(cells as u64, n * PAGE);
                 }
-                sys::remove_pages(cells as u64, n * PAGE);
             }
             at += n * PAGE;
         }

@@ -264,7 +264,7 @@ fn unlearn() {
 /// Any other event.
 pub(crate) fn event(kind: Kind, info: u8, operand: u64, extra: u16, pc: u64, more: &[u64]) {
     let bytes = match kind {
-        Kind::ReadRange | Kind::WriteRange | Kind::Alloc | Kind::Free => {
+        Kind::ReadRange | Kind::WriteRange | Kind::Map | Kind::Unmap | Kind::Alloc | Kind::Free => {
             more.first().copied().unwrap_or(0)
         }
         Kind::AtomicLoad
@@ -296,12 +296,12 @@ pub(crate) fn event(kind: Kind, info: u8, operand: u64, extra: u16, pc: u64, mor
             | Kind::CondWait
             | Kind::SemAsk
     );
-    with(|Histories { machine, cells, .. }, _| {
-        if kind == Kind::Alloc {
-            cells.forget(machine, operand, bytes.saturating_add(extra.into()));
-        }
+    with(|Histories { machine, cells, .. }, _| match kind {
+        Kind::Alloc => cells.forget(machine, operand, bytes.saturating_add(extra.into())),
+        Kind::Map => cells.map(machine, operand, bytes),
+        _ => {}
     });
-    if kind == Kind::Alloc || is_allowed_use(kind, operand, bytes, pc) {
+    if matches!(kind, Kind::Alloc | Kind::Map) || is_allowed_use(kind, operand, bytes, pc) {
         return;
     }
     let kind = match kind {
@@ -312,10 +312,12 @@ pub(crate) fn event(kind: Kind, info: u8, operand: u64, extra: u16, pc: u64, mor
     with(|histories, me| {
         let access = histories.access(me, pc, kind, writes);
         let Histories { machine, cells, .. } = histories;
-        if kind == Kind::Free {
-            cells.free(machine, operand, bytes, access);
-        } else {
-            cells.touch(machine, operand, bytes.max(1), access);
+        match kind {
+            Kind::Free => cells.free(machine, operand, bytes, access),
+            Kind::Unmap => cells.unmap(machine, operand, bytes, access),
+            _ => {
+                cells.touch(machine, operand, bytes.max(1), access);
+            }
         }
     });
 }

@@ -9,8 +9,9 @@ use core::ffi::c_void;
 use libc::{c_char, c_int, c_long, c_uint, iovec, off_t, pid_t, size_t, timespec};
 use raddle_trace::record::Kind;
 
-use super::descriptor::{IN, OUT, Ready, input, object, output, until_ready_by, vector};
-use super::{clock, fail, result};
+use super::descriptor::{IN, OUT, Ready, input, output, until_ready_by, vector};
+use super::ends::duplicated;
+use super::{channel, clock, fail, result};
 use crate::export::export_cancellable;
 use crate::real::real;
 use crate::sched::thread::{NEVER, Wait};
@@ -110,10 +111,12 @@ fn deadline(time: *const timespec) -> Result<u64, c_int> {
     }
 }
 
-/// Waits until a message queue, which is a descriptor, is ready; gives an error otherwise.
-fn queue_ready(queue: c_int, events: i16, time: *const timespec, pc: u64) -> Result<(), c_int> {
+/// Waits until a message queue, which is a descriptor, is ready, and says whether it had to; gives
+/// an error otherwise.
+fn queue_ready(queue: c_int, events: i16, time: *const timespec, pc: u64) -> Result<bool, c_int> {
     match until_ready_by(pc, queue, events, Some(deadline(time)?)) {
-        Ready::Go | Ready::GoOn => Ok(()),
+        Ready::Go => Ok(false),
+        Ready::GoOn { waited } => Ok(waited),
         Ready::Failed(libc::EAGAIN) => Err(libc::ETIMEDOUT),
         Ready::Failed(error) => Err(error),
     }
@@ -132,11 +135,13 @@ extern "C" fn send_queued_until(
 ) -> c_int {
     let pc = hook::caller();
     let is_controlled = hook::me().is_some();
-    if is_controlled && let Err(error) = queue_ready(queue, OUT, time, pc) {
-        return fail(error);
-    }
+    let waited = match is_controlled.then(|| queue_ready(queue, OUT, time, pc)) {
+        Some(Err(error)) => return fail(error),
+        Some(Ok(waited)) => waited,
+        None => false,
+    };
     hook::range(from as u64, bytes as u64, false, pc);
-    hook::record(Kind::Before, 0, object(queue), 0, pc, &[]);
+    channel::queue(Kind::Send, queue, waited, pc);
     let time = if is_controlled { core::ptr::null() } else { time };
     result(sys::syscall!(libc::SYS_mq_timedsend, queue, from, bytes, priority, time)) as c_int
 }
@@ -165,7 +170,7 @@ extern "C" fn receive_queued_until(
     let time = if is_controlled { core::ptr::null() } else { time };
     let n = sys::syscall!(libc::SYS_mq_timedreceive, queue, into, bytes, priority, time);
     if n >= 0 {
-        hook::record(Kind::After, 0, object(queue), 0, pc, &[]);
+        channel::queue(Kind::Receive, queue, false, pc);
         hook::range(into as u64, n as u64, true, pc);
     }
     result(n) as isize
@@ -180,7 +185,9 @@ extern "C" fn send_message(
     bytes: size_t,
     flags: c_int,
 ) -> c_int {
-    hook::range(from as u64, bytes as u64 + TYPE_BYTES, false, hook::caller());
+    let pc = hook::caller();
+    hook::range(from as u64, bytes as u64 + TYPE_BYTES, false, pc);
+    channel::messages(Kind::Send, queue, pc);
     let call = |flags: c_int| sys::syscall!(libc::SYS_msgsnd, queue, from, bytes, flags);
     let busy: &[c_int] = if flags & libc::IPC_NOWAIT == 0 { &[libc::EAGAIN] } else { &[] };
     let nowait = flags | libc::IPC_NOWAIT;
@@ -200,6 +207,7 @@ extern "C" fn receive_message(
     let nowait = flags | libc::IPC_NOWAIT;
     let n = try_then_block(|| call(nowait), busy, || call(flags));
     if n >= 0 {
+        channel::messages(Kind::Receive, queue, pc);
         hook::range(into as u64, n as u64 + TYPE_BYTES, true, pc);
     }
     result(n) as isize
@@ -215,6 +223,10 @@ extern "C" fn control(descriptor: c_int, command: c_int, argument: usize) -> c_i
     let nowait = match command {
         libc::F_SETLKW => libc::F_SETLK,
         libc::F_OFD_SETLKW => libc::F_OFD_SETLK,
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => {
+            let new = result(sys::syscall!(libc::SYS_fcntl, descriptor, command, argument));
+            return duplicated(descriptor, new as c_int);
+        }
         _ => {
             return real!(fcntl(descriptor => c_int, command => c_int, argument => usize) -> c_int);
         }

@@ -5,7 +5,8 @@
 //! threads of the program are as deterministic as locks. System calls are made directly, since
 //! libc's functions would act on cancellation under our frames.
 //!
-//! A write counts as a release and a read as an acquire of the descriptor.
+//! A write counts as a release and a read as an acquire of what the descriptor leads to: see
+//! [`channel`].
 
 use alloc::vec::Vec;
 
@@ -15,8 +16,8 @@ use libc::{
 };
 use raddle_trace::record::{Kind, Wake};
 
-use super::{clock, result};
-use crate::export::export_cancellable;
+use super::{channel, clock, result};
+use crate::export::{export, export_cancellable};
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
 use crate::{hook, sys};
@@ -37,6 +38,7 @@ export_cancellable! {
     send => send_inner;
     sendto => sendto_inner;
     sendmsg => sendmsg_inner;
+    sendmmsg => sendmmsg_inner;
     accept => accept_inner;
     accept4 => accept4_inner;
     connect => connect_inner;
@@ -48,6 +50,10 @@ export_cancellable! {
     epoll_pwait => epoll_pwait_inner;
 }
 
+export! {
+    epoll_ctl => epoll_ctl_inner;
+}
+
 pub(super) const IN: i16 = libc::POLLIN;
 pub(super) const OUT: i16 = libc::POLLOUT;
 
@@ -56,7 +62,10 @@ pub(super) enum Ready {
     /// Make it: it will not block, or is not meant to.
     Go,
     /// Make it; it may block halfway.
-    GoOn,
+    GoOn {
+        /// Whether it would have blocked at first.
+        waited: bool,
+    },
     /// It has failed.
     Failed(c_int),
 }
@@ -97,7 +106,7 @@ pub(super) fn until_ready_by(
         Wake::Interrupted | Wake::Cancelled => Ready::Failed(libc::EINTR),
         Wake::TimedOut => Ready::Failed(libc::EAGAIN),
         _ if sched::cancel_point(me) => Ready::Failed(libc::EINTR),
-        _ if patient => Ready::GoOn,
+        _ if patient => Ready::GoOn { waited: blocks },
         _ => Ready::Go,
     }
 }
@@ -119,9 +128,12 @@ fn patience(descriptor: c_int, events: i16) -> u64 {
     if status < 0 || ns == 0 { NEVER } else { clock::after(ns) }
 }
 
-/// The object that represents a descriptor in the order of events; no address is that small.
-pub(super) fn object(descriptor: c_int) -> u64 {
-    descriptor as u32 as u64 + 1
+/// Records what a call has received, by its result. Of errors, only those count that others may
+/// have caused.
+fn received(descriptor: c_int, n: i64, pc: u64) {
+    if n >= 0 || ![libc::EAGAIN, libc::EINTR, libc::EBADF].contains(&(-n as c_int)) {
+        channel::receive(descriptor, pc);
+    }
 }
 
 /// An input call: waits until ready, makes the call, records it.
@@ -130,12 +142,15 @@ pub(super) fn input(descriptor: c_int, at: *const u8, call: impl FnOnce() -> i64
     if let Ready::Failed(error) = until_ready(pc, descriptor, IN) {
         return super::fail(error) as isize;
     }
+    input_now(descriptor, at, call, pc)
+}
+
+/// An input call that does not wait.
+fn input_now(descriptor: c_int, at: *const u8, call: impl FnOnce() -> i64, pc: u64) -> isize {
     let n = call();
-    if n > 0 {
-        hook::record(Kind::After, 0, object(descriptor), 0, pc, &[]);
-        if !at.is_null() {
-            hook::range(at as u64, n as u64, true, pc);
-        }
+    received(descriptor, n, pc);
+    if n > 0 && !at.is_null() {
+        hook::range(at as u64, n as u64, true, pc);
     }
     result(n) as isize
 }
@@ -156,15 +171,36 @@ pub(super) fn output(
     if !at.is_null() {
         hook::range(at as u64, bytes as u64, false, pc);
     }
-    hook::record(Kind::Before, 0, object(descriptor), 0, pc, &[]);
-    if !matches!(ready, Ready::GoOn) {
-        return result(attempt(0, false)) as isize;
+    let n = match ready {
+        Ready::GoOn { waited } => {
+            channel::send(descriptor, waited, pc);
+            output_all(descriptor, bytes, attempt, pc)
+        }
+        Ready::Go | Ready::Failed(_) => {
+            channel::send(descriptor, false, pc);
+            attempt(0, false)
+        }
+    };
+    if n < 0 {
+        // That nobody receives any more.
+        received(descriptor, n, pc);
     }
+    result(n) as isize
+}
+
+/// Makes an output call until all is sent.
+fn output_all(
+    descriptor: c_int,
+    bytes: usize,
+    attempt: impl Fn(usize, bool) -> i64,
+    pc: u64,
+) -> i64 {
     let mut done = 0;
+    let sent = |done: usize, error: i64| if done > 0 { done as i64 } else { error };
     loop {
         let n = attempt(done, true);
         match -n as c_int {
-            libc::EOPNOTSUPP if n < 0 => return result(attempt(done, false)) as isize,
+            libc::EOPNOTSUPP if n < 0 => return attempt(done, false),
             libc::EAGAIN if n < 0 => {
                 if let Some(me) = hook::me() {
                     // Another queue may be full, which the descriptor does not show: its
@@ -172,14 +208,15 @@ pub(super) fn output(
                     sched::yield_turn(me, pc);
                 }
                 if let Ready::Failed(error) = until_ready(pc, descriptor, OUT) {
-                    return if done > 0 { done as isize } else { super::fail(error) as isize };
+                    return sent(done, -i64::from(error));
                 }
+                channel::send(descriptor, true, pc);
             }
-            _ if n < 0 => return if done > 0 { done as isize } else { result(n) as isize },
+            _ if n < 0 => return sent(done, n),
             _ => {
                 done += n as usize;
                 if done >= bytes {
-                    return done as isize;
+                    return done as i64;
                 }
             }
         }
@@ -275,7 +312,7 @@ pub(super) extern "C" fn recv_inner(
 ) -> isize {
     let call = || sys::syscall!(libc::SYS_recvfrom, descriptor, into, bytes, flags, 0, 0);
     if flags & libc::MSG_DONTWAIT != 0 {
-        result(call()) as isize
+        input_now(descriptor, into, call, hook::caller())
     } else {
         input(descriptor, into, call)
     }
@@ -292,7 +329,7 @@ pub(super) extern "C" fn recvfrom_inner(
     let call =
         || sys::syscall!(libc::SYS_recvfrom, descriptor, into, bytes, flags, address, length);
     if flags & libc::MSG_DONTWAIT != 0 {
-        result(call()) as isize
+        input_now(descriptor, into, call, hook::caller())
     } else {
         input(descriptor, into, call)
     }
@@ -301,7 +338,7 @@ pub(super) extern "C" fn recvfrom_inner(
 extern "C" fn recvmsg_inner(descriptor: c_int, message: *mut msghdr, flags: c_int) -> isize {
     let call = || sys::syscall!(libc::SYS_recvmsg, descriptor, message, flags);
     if flags & libc::MSG_DONTWAIT != 0 {
-        result(call()) as isize
+        input_now(descriptor, core::ptr::null(), call, hook::caller())
     } else {
         input(descriptor, core::ptr::null(), call)
     }
@@ -344,6 +381,17 @@ extern "C" fn sendmsg_inner(descriptor: c_int, message: *const msghdr, flags: c_
     })
 }
 
+extern "C" fn sendmmsg_inner(
+    descriptor: c_int,
+    messages: *mut mmsghdr,
+    n: u32,
+    flags: c_int,
+) -> c_int {
+    output(descriptor, core::ptr::null(), 0, |_, nowait| {
+        sys::syscall!(libc::SYS_sendmmsg, descriptor, messages, n, message_flags(flags, nowait))
+    }) as c_int
+}
+
 extern "C" fn accept_inner(
     descriptor: c_int,
     address: *mut sockaddr,
@@ -359,7 +407,11 @@ extern "C" fn accept4_inner(
     flags: c_int,
 ) -> c_int {
     let call = || sys::syscall!(libc::SYS_accept4, descriptor, address, length, flags);
-    input(descriptor, core::ptr::null(), call) as c_int
+    let new = input(descriptor, core::ptr::null(), call) as c_int;
+    if new >= 0 {
+        channel::connected(new);
+    }
+    new
 }
 
 /// Connecting to a listener in this program succeeds at once: its queue accepts it.
@@ -369,13 +421,18 @@ extern "C" fn connect_inner(
     length: socklen_t,
 ) -> c_int {
     let pc = hook::caller();
-    let call = || sys::syscall!(libc::SYS_connect, descriptor, address, length);
-    let Some(me) = hook::me() else { return result(call()) as c_int };
-    hook::sync(me, pc, Wait::Nothing, NEVER);
-    if sched::cancel_point(me) {
-        return super::fail(libc::EINTR);
+    if let Some(me) = hook::me() {
+        hook::sync(me, pc, Wait::Nothing, NEVER);
+        if sched::cancel_point(me) {
+            return super::fail(libc::EINTR);
+        }
     }
-    result(call()) as c_int
+    channel::connect(descriptor, address, length, pc);
+    let status = sys::syscall!(libc::SYS_connect, descriptor, address, length);
+    if status == 0 {
+        channel::has_connected(descriptor, address, length, pc);
+    }
+    result(status) as c_int
 }
 
 /// Waits for any of the descriptors; returns how many are ready.
@@ -390,11 +447,19 @@ fn poll_until(descriptors: &mut [pollfd], deadline: u64, pc: u64) -> i64 {
         Wake::Interrupted | Wake::Cancelled => i64::from(-libc::EINTR),
         _ => {
             let n = sys::poll(descriptors, 0);
-            for ready in descriptors.iter().filter(|ready| ready.revents & IN != 0) {
-                hook::record(Kind::After, 0, object(ready.fd), 0, pc, &[]);
-            }
+            see_ready(descriptors, pc);
             n
         }
+    }
+}
+
+/// What the other end of a descriptor makes happen.
+const INPUT: i16 = IN | libc::POLLPRI | libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
+
+/// Records what the thread sees of descriptors that are ready.
+fn see_ready(descriptors: &[pollfd], pc: u64) {
+    for ready in descriptors.iter().filter(|ready| ready.revents & INPUT != 0) {
+        channel::receive(ready.fd, pc);
     }
 }
 
@@ -429,7 +494,11 @@ fn array<'a>(descriptors: *mut pollfd, n: nfds_t) -> &'a mut [pollfd] {
 pub(super) extern "C" fn poll_inner(descriptors: *mut pollfd, n: nfds_t, ms: c_int) -> c_int {
     let pc = hook::caller();
     if hook::me().is_none() {
-        return result(sys::syscall!(libc::SYS_poll, descriptors, n, ms)) as c_int;
+        let status = sys::syscall!(libc::SYS_poll, descriptors, n, ms);
+        if status > 0 {
+            see_ready(array(descriptors, n), pc);
+        }
+        return result(status) as c_int;
     }
     let descriptors = array(descriptors, n);
     result(poll_until(descriptors, milliseconds(ms), pc)) as c_int
@@ -444,8 +513,12 @@ pub(super) extern "C" fn ppoll_inner(
     let pc = hook::caller();
     if hook::me().is_none() {
         let mut time = copied(time);
-        return result(sys::syscall!(libc::SYS_ppoll, descriptors, n, pointer(&mut time), mask, 8))
-            as c_int;
+        let time = pointer(&mut time);
+        let status = sys::syscall!(libc::SYS_ppoll, descriptors, n, time, mask, 8);
+        if status > 0 {
+            see_ready(array(descriptors, n), pc);
+        }
+        return result(status) as c_int;
     }
     if !time.is_null() && !clock::is_duration(time) {
         return super::fail(libc::EINVAL);
@@ -463,7 +536,9 @@ extern "C" fn select_inner(
 ) -> c_int {
     let pc = hook::caller();
     if hook::me().is_none() {
-        return result(sys::syscall!(libc::SYS_select, n, reads, writes, excepts, time)) as c_int;
+        let status = sys::syscall!(libc::SYS_select, n, reads, writes, excepts, time);
+        see_selected(n, reads, status, pc);
+        return result(status) as c_int;
     }
     let deadline = if time.is_null() {
         NEVER
@@ -491,7 +566,7 @@ extern "C" fn pselect_inner(
     let pc = hook::caller();
     if hook::me().is_none() {
         let (pair, mut time) = ([mask as u64, 8], copied(time));
-        return result(sys::syscall!(
+        let status = sys::syscall!(
             libc::SYS_pselect6,
             n,
             reads,
@@ -499,12 +574,27 @@ extern "C" fn pselect_inner(
             excepts,
             pointer(&mut time),
             pair.as_ptr()
-        )) as c_int;
+        );
+        see_selected(n, reads, status, pc);
+        return result(status) as c_int;
     }
     if !time.is_null() && !clock::is_duration(time) {
         return super::fail(libc::EINVAL);
     }
     select_until(n, [reads, writes, excepts], span(time), pc)
+}
+
+/// Records what the thread sees of descriptors that can be read.
+fn see_selected(n: c_int, reads: *const fd_set, status: i64, pc: u64) {
+    if status <= 0 || reads.is_null() || !hook::tracing() {
+        return;
+    }
+    for descriptor in 0..n {
+        // SAFETY: the program's set, with room for n descriptors.
+        if unsafe { libc::FD_ISSET(descriptor, reads) } {
+            channel::receive(descriptor, pc);
+        }
+    }
 }
 
 /// `select` in terms of `poll`.
@@ -568,7 +658,9 @@ extern "C" fn epoll_wait_inner(
         }
     }
     let ms = if hook::me().is_some() { 0 } else { ms };
-    result(sys::syscall!(libc::SYS_epoll_wait, epoll, events, n, ms)) as c_int
+    let status = sys::syscall!(libc::SYS_epoll_wait, epoll, events, n, ms);
+    see_events(epoll, events, status, pc);
+    result(status) as c_int
 }
 
 extern "C" fn epoll_pwait_inner(
@@ -586,7 +678,41 @@ extern "C" fn epoll_pwait_inner(
         }
     }
     let ms = if hook::me().is_some() { 0 } else { ms };
-    result(sys::syscall!(libc::SYS_epoll_pwait, epoll, events, n, ms, mask, 8)) as c_int
+    let status = sys::syscall!(libc::SYS_epoll_pwait, epoll, events, n, ms, mask, 8);
+    see_events(epoll, events, status, pc);
+    result(status) as c_int
+}
+
+/// Records what the thread sees of an epoll set and its members.
+fn see_events(epoll: c_int, events: *const libc::epoll_event, n: i64, pc: u64) {
+    if n > 0 && hook::me().is_none() {
+        channel::receive(epoll, pc);
+    }
+    for index in 0..usize::try_from(n).unwrap_or(0) {
+        // SAFETY: the kernel has stored n events there. They are not aligned.
+        let event = unsafe { events.add(index).read_unaligned() };
+        if event.events as i16 & INPUT != 0 {
+            channel::receive_from_member(epoll, event.u64, pc);
+        }
+    }
+}
+
+/// What came before a descriptor is added to a set comes before its events.
+extern "C" fn epoll_ctl_inner(
+    epoll: c_int,
+    command: c_int,
+    descriptor: c_int,
+    event: *mut libc::epoll_event,
+) -> c_int {
+    channel::send(epoll, false, hook::caller());
+    let status = sys::syscall!(libc::SYS_epoll_ctl, epoll, command, descriptor, event);
+    if status == 0 && command == libc::EPOLL_CTL_DEL {
+        channel::remove(epoll, descriptor);
+    } else if status == 0 && !event.is_null() {
+        // SAFETY: the kernel has read an event from there. It is not aligned.
+        channel::add(epoll, descriptor, unsafe { event.read_unaligned() }.u64);
+    }
+    result(status) as c_int
 }
 
 /// An epoll set is itself a descriptor, which is readable when one of its members is ready.

@@ -8,6 +8,7 @@ use core::ffi::c_void;
 
 use libc::{c_char, c_int, dirent, size_t, sockaddr, socklen_t, time_t, tm};
 
+use super::stdio;
 use super::string::real_length;
 use crate::export::{export, export_noted};
 use crate::hook;
@@ -81,22 +82,36 @@ extern "C" fn print_line(text: *const c_char) -> usize {
     address!(puts)
 }
 
-extern "C" fn print_text(text: *const c_char) -> usize {
+extern "C" fn print_text(text: *const c_char, file: *mut c_void) -> usize {
+    stdio::sends(file);
     reads(text, real_length(text) + 1, hook::caller());
     address!(fputs)
 }
 
-extern "C" fn print_text_unlocked(text: *const c_char) -> usize {
+extern "C" fn print_text_unlocked(text: *const c_char, file: *mut c_void) -> usize {
+    stdio::sends(file);
     reads(text, real_length(text) + 1, hook::caller());
     address!(fputs_unlocked)
 }
 
-extern "C" fn print_block(from: *const c_void, bytes: size_t, n: size_t) -> usize {
+extern "C" fn print_block(
+    from: *const c_void,
+    bytes: size_t,
+    n: size_t,
+    file: *mut c_void,
+) -> usize {
+    stdio::sends(file);
     reads(from, n.saturating_mul(bytes), hook::caller());
     address!(fwrite)
 }
 
-extern "C" fn print_block_unlocked(from: *const c_void, bytes: size_t, n: size_t) -> usize {
+extern "C" fn print_block_unlocked(
+    from: *const c_void,
+    bytes: size_t,
+    n: size_t,
+    file: *mut c_void,
+) -> usize {
+    stdio::sends(file);
     reads(from, n.saturating_mul(bytes), hook::caller());
     address!(fwrite_unlocked)
 }

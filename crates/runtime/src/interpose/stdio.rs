@@ -16,12 +16,12 @@ use core::cell::Cell;
 use core::ffi::c_void;
 
 use libc::{c_int, size_t};
-use raddle_trace::record::{Kind, Lock};
+use raddle_trace::record::Lock;
 
 use super::descriptor::{self, IN, Ready};
-use super::{fortified, memory};
-use crate::export::{export, export_cancellable};
-use crate::real::real;
+use super::{channel, ends, fortified, memory};
+use crate::export::{export, export_cancellable, export_noted, export_noted_variadic};
+use crate::real::{address, real};
 use crate::sched::SCHED;
 use crate::sched::object::NOBODY;
 use crate::sched::thread::{NEVER, Wait};
@@ -30,6 +30,18 @@ use crate::{hook, shared, sys, tls};
 export! {
     flockfile => lock;
     funlockfile => unlock;
+}
+
+export_noted! {
+    fflush => flush;
+    fclose => close;
+}
+
+export_noted_variadic! {
+    fprintf => print;
+    vfprintf => print_list;
+    __fprintf_chk => print_checked;
+    __vfprintf_chk => print_list_checked;
 }
 
 export_cancellable! {
@@ -124,9 +136,8 @@ impl Source {
             // SAFETY: libc's thread-local variable.
             self.failed.set(unsafe { *libc::__errno_location() } != libc::EAGAIN);
         }
-        if empty && byte != EOF {
-            let object = descriptor::object(self.descriptor);
-            hook::record(Kind::After, 0, object, 0, self.pc, &[]);
+        if empty && !self.failed.get() {
+            channel::receive(self.descriptor, self.pc);
         }
         byte
     }
@@ -226,6 +237,51 @@ extern "C" fn unlock(file: File) {
         release(me, file);
     }
     tls::set(tls::FILES, tls::get(tls::FILES).saturating_sub(1));
+}
+
+/// The thread is about to write to a file, or to let go what libc holds back. When it leaves libc
+/// is not known, so each of these counts.
+pub(super) fn sends(file: File) {
+    if !hook::tracing() || file.is_null() {
+        return;
+    }
+    let descriptor: c_int = field(file, DESCRIPTOR);
+    if descriptor >= 0 {
+        channel::send(descriptor, false, hook::caller());
+    }
+}
+
+extern "C" fn flush(file: File) -> usize {
+    sends(file);
+    address!(fflush)
+}
+
+extern "C" fn close(file: File) -> usize {
+    let descriptor: c_int = field(file, DESCRIPTOR);
+    if descriptor >= 0 {
+        ends::closes(descriptor, hook::caller());
+    }
+    address!(fclose)
+}
+
+extern "C" fn print(file: File) -> usize {
+    sends(file);
+    address!(fprintf)
+}
+
+extern "C" fn print_list(file: File) -> usize {
+    sends(file);
+    address!(vfprintf)
+}
+
+extern "C" fn print_checked(file: File) -> usize {
+    sends(file);
+    address!(__fprintf_chk)
+}
+
+extern "C" fn print_list_checked(file: File) -> usize {
+    sends(file);
+    address!(__vfprintf_chk)
 }
 
 fn wrote(into: *const u8, bytes: usize, pc: u64) {

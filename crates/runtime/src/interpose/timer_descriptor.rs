@@ -5,7 +5,7 @@
 
 use libc::{c_int, clockid_t, itimerspec};
 
-use super::{fail, timer};
+use super::{channel, fail, timer};
 use crate::export::export;
 use crate::hook;
 use crate::real::real;
@@ -45,6 +45,7 @@ extern "C" fn set(
     old: *mut itimerspec,
 ) -> c_int {
     let real_set = |new: *const itimerspec, old: *mut itimerspec| real!(timerfd_settime(descriptor => c_int, flags => c_int, new => *const itimerspec, old => *mut itimerspec) -> c_int);
+    channel::send(descriptor, false, hook::caller());
     let Some(known) = ours(descriptor) else { return real_set(new, old) };
     // SAFETY: the program's description.
     let new = unsafe { &*new };

@@ -41,8 +41,12 @@ pub use writer::{Summary, Writer};
 use crate::checksum::checksum;
 use crate::codec::RECORDS_MAX;
 
-/// The version that this code writes, and the newest that it reads.
-pub const VERSION: u32 = 3;
+/// The version that this code writes, and the newest that it reads. Version 4 brought channels
+/// and mappings ([`Kind::Send`](crate::record::Kind::Send) and so on); the layout is that of
+/// version 3.
+pub const VERSION: u32 = 4;
+/// The oldest version that this code reads.
+pub const OLDEST: u32 = 3;
 
 const MAGIC: [u8; 8] = *b"raddle\0t";
 const FILE_HEAD_BYTES: usize = 16;

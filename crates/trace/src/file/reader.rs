@@ -7,8 +7,8 @@ use std::path::Path;
 use memmap2::Mmap;
 
 use super::{
-    BLOCK_HEAD_BYTES, BlockHead, BlockKind, END_BYTES, FILE_HEAD_BYTES, MAGIC, ReadError, VERSION,
-    matches,
+    BLOCK_HEAD_BYTES, BlockHead, BlockKind, END_BYTES, FILE_HEAD_BYTES, MAGIC, OLDEST, ReadError,
+    VERSION, matches,
 };
 use crate::codec::Unpacker;
 use crate::event::{Decoder, Event};
@@ -304,10 +304,10 @@ fn outline(bytes: &[u8], path: &Path) -> Result<Outline, ReadError> {
         return Err(foreign());
     }
     let found = rest.first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
-    if found < VERSION {
+    if found < OLDEST {
         return Err(ReadError::Unreleased { found });
     }
-    if found != VERSION {
+    if found > VERSION {
         return Err(ReadError::Version { found, known: VERSION });
     }
 

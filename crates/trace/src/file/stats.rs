@@ -103,7 +103,10 @@ impl Counter {
             Op::Destroy { object, .. } => {
                 self.n_locks_retired += u64::from(self.locks.remove(&object));
             }
-            Op::Alloc { block, room: bytes, .. } | Op::Free { block, bytes } => {
+            Op::Alloc { block, room: bytes, .. }
+            | Op::Free { block, bytes }
+            | Op::Map { addr: block, bytes }
+            | Op::Unmap { addr: block, bytes } => {
                 self.locations.retire(block, bytes);
                 self.retire_locks(block, bytes);
             }

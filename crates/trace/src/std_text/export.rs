@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use crate::event::{Access, AtomicAction, Event, LockOp, Op};
+use crate::event::{Access, AtomicAction, ChannelOp, Event, LockOp, Op};
 use crate::file::{ReadError, Trace};
 use crate::id::{Addr, Pc, ThreadId};
 use crate::location::Locations;
@@ -166,11 +166,11 @@ impl<'a, W: Write> Exporter<'a, W> {
                 }
                 self.line(at, format_args!("rel(L{lock})"))
             }
-            Op::Alloc { block, room, .. } => {
-                self.forget(block, room);
+            Op::Alloc { block, room: bytes, .. } | Op::Map { addr: block, bytes } => {
+                self.forget(block, bytes);
                 Ok(())
             }
-            Op::Free { block, bytes } => {
+            Op::Free { block, bytes } | Op::Unmap { addr: block, bytes } => {
                 let known = self.known(block, bytes);
                 if known.iter().any(Option::is_some) {
                     let at = self.place(thread, pc);
@@ -214,6 +214,8 @@ impl<'a, W: Write> Exporter<'a, W> {
             | Op::FutexWoken { futex: object, how: Wake::Woken, .. } => {
                 self.object(thread, pc, object, "r")
             }
+            Op::Send(ChannelOp { channel, .. }) => self.object(thread, pc, Addr(channel), "w"),
+            Op::Receive(ChannelOp { channel, .. }) => self.object(thread, pc, Addr(channel), "r"),
             Op::SemWait { semaphore, .. } => self.object(thread, pc, semaphore, "rw"),
             Op::Fence { .. }
             | Op::Enter { .. }

@@ -14,18 +14,18 @@
 //! | event | lines |
 //! |---|---|
 //! | read, write | `r`, `w`: one line per location that it covers |
-//! | a block is freed | `w` of each of its locations that was accessed |
+//! | a block is freed, memory is unmapped | `w` of each of its locations that was accessed |
 //! | spawn, join | `fork`, `join` |
 //! | a lock is taken, released | `acq`, `rel`; if the thread has it already, nothing |
 //! | a reader-writer lock | readers take a lock of their own, writers take those of all readers |
 //! | user's mark of a unit | `begin`, `end` |
 //! | atomic load, store, update | `r`, `w`, `r` and `w`, within `acq`, `rel` of a lock of its own |
-//! | semaphore post, signal, broadcast, futex wake, barrier reached, once done, annotated release | `acq`, `w`, `rel` on a lock and a variable of the object's own |
-//! | semaphore wait, waking up by these, barrier left, once found done, annotated acquire | likewise, `r` (a semaphore wait also `w`) |
+//! | semaphore post, signal, broadcast, futex wake, barrier reached, once done, sending, annotated release | `acq`, `w`, `rel` on a lock and a variable of the object's own |
+//! | semaphore wait, waking up by these, barrier left, once found done, receiving, annotated acquire | likewise, `r` (a semaphore wait also `w`) |
 //! | anything else | nothing |
 //!
 //! A variable is a location in the sense of [`crate::location`], and a new one after its memory
-//! was freed. The combination of lock and variable makes the order of such operations binding for
+//! was freed or unmapped. The combination of lock and variable makes the order of such operations binding for
 //! all analyses of RAPID: for happens-before through the lock, for prediction because a read must
 //! see its write. So two atomic operations never race, while an atomic operation and a plain
 //! access may. Threads keep their numbers; variables, locks and locations are numbered in order

@@ -155,7 +155,10 @@ impl Collector {
     pub fn push(&mut self, event: &Event) {
         let Event { thread, pc, op } = *event;
         match op {
-            Op::Alloc { block, room, .. } => self.forget(block, room),
+            Op::Alloc { block, room: bytes, .. } | Op::Map { addr: block, bytes } => {
+                self.forget(block, bytes);
+            }
+            Op::Unmap { addr, bytes } => self.unmap(thread, pc, addr, bytes),
             Op::Enter { return_to } => {
                 let from = *self.calls(thread);
                 *self.calls(thread) = self.stacks.below(from, return_to);
@@ -426,6 +429,18 @@ impl Collector {
         self.drain(granule);
         let place = Place::Own { first: free, write: None, read: None };
         self.cells.add(granule, free.bytes(), place);
+    }
+
+    /// Closes memory that was unmapped. Only what was accessed counts: a mapping may be larger than
+    /// all memory.
+    fn unmap(&mut self, thread: ThreadId, pc: Pc, addr: Addr, bytes: u64) {
+        let last = addr.0.saturating_add(bytes.max(1) - 1) >> GRANULE_BITS;
+        for granule in self.cells.granules(addr.0 >> GRANULE_BITS, last) {
+            if *self.cells.first(granule) != 0 {
+                let start = Addr(granule << GRANULE_BITS);
+                self.access(thread, pc, AccessKind::Free, start, 1 << GRANULE_BITS);
+            }
+        }
     }
 
     /// Closes whatever was in memory that has just been allocated.
