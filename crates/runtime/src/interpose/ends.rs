@@ -25,10 +25,12 @@ export_cancellable! {
 
 /// Records that a descriptor is about to be closed, as a step if it has another end.
 pub(super) fn closes(descriptor: c_int, pc: u64) {
-    if let Some(me) = hook::me().filter(|_| channel::has_other_end(descriptor)) {
-        hook::sync(me, pc, Wait::Nothing, NEVER);
+    if hook::watches() && channel::has_other_end(descriptor) {
+        if let Some(me) = hook::me() {
+            hook::sync(me, pc, Wait::Nothing, NEVER);
+        }
+        channel::send(descriptor, false, pc);
     }
-    channel::send(descriptor, false, pc);
     channel::forget(descriptor);
 }
 
