@@ -80,6 +80,15 @@ fn the_memory_of_a_held_mutex_is_freed() {
 }
 
 #[test]
+fn locks_of_the_program_s_own_are_objects_too() {
+    check("unlock_own_held", "misuse", "foreign-unlock", FOREIGN);
+    check("unlock_own_free", "misuse", "foreign-unlock", FOREIGN);
+    check("destroy_own_held", "misuse", "destroyed", "1 destroyed object in use");
+    check("lock_own_held", "misuse", "misuse", "1 misuse of an object");
+    check("relock_own", "misuse", "misuse", "1 misuse of an object");
+}
+
+#[test]
 fn misuse_is_every_misuse() {
     check("destroy_held", "misuse", "misuse", "1 destroyed object in use");
     check("use_uninitialized", "misuse", "misuse", "1 misuse of an object");
@@ -242,6 +251,40 @@ fn runs_with_allowed_judgements_are_compared() {
     let n = n.as_u64().expect("a number");
     let expected = format!("allowed: {} uses after free in {n} of {n} runs, for example", 3 * n);
     assert!(note.as_str().is_some_and(|note| note.starts_with(&expected)), "{report}");
+}
+
+/// Passing runs are told apart by what they do to freed memory, too.
+#[test]
+fn accesses_to_freed_memory_are_compared() {
+    let place = Place::new();
+    place.file(
+        "counter.c",
+        "#include <pthread.h>
+        #include <stdlib.h>
+        static volatile int *counter;
+        static void *count(void *unused) { (*counter)++; return unused; }
+        int main(void) {
+            counter = calloc(1, sizeof *counter);
+            free((void *)counter);
+            pthread_t threads[2];
+            *counter = 0;
+            for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, count, 0);
+            for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+            return *counter != 2;
+        }",
+    );
+    place.compile("gcc", &["-g", "-O1", "-w", "-fsanitize=thread"], "counter.c", "counter");
+    let report = place
+        .raddle("localize --json --allow use-after-free --runs 60 -- ./counter")
+        .exits(1)
+        .json();
+    let blamed = &report["patterns"][0];
+    assert_eq!(blamed["pattern"], "R1-W2-W1", "{report}");
+    assert_eq!(blamed["score"], 1.0, "{report}");
+    // Both kinds of runs write and read it in one order or another.
+    let in_both = |pair: &serde_json::Value| pair["passed"].as_u64().is_some_and(|n| n > 0);
+    let patterns = report["patterns"].as_array().expect("patterns");
+    assert!(patterns.iter().any(in_both), "{report}");
 }
 
 #[test]

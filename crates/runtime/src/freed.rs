@@ -143,7 +143,7 @@ fn lies_elsewhere(addr: u64) -> bool {
 }
 
 /// The first byte of a range that is in a freed block of the heap.
-pub(crate) fn first_freed(addr: u64, bytes: u64) -> Option<u64> {
+fn first_freed(addr: u64, bytes: u64) -> Option<u64> {
     let low = LOW.load(Ordering::Relaxed);
     let end = (addr.saturating_add(bytes)).min(low + BYTES.load(Ordering::Relaxed));
     let mut at = addr.max(low);

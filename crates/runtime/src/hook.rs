@@ -58,7 +58,7 @@ pub(crate) extern "C" fn slow_access(addr: u64, head: u64, pc: u64) {
         sched::visible(me, pc, Wait::Nothing, NEVER, false);
         match shared::mode() {
             shared::TRACE => lane::access(record),
-            shared::COLLECT => history::access_unless_allowed(addr, head, pc),
+            shared::COLLECT => history::access(addr, head, pc),
             _ => {}
         }
         freed::check(me, addr, bytes, pc);

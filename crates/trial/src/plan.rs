@@ -68,6 +68,13 @@ impl Allow {
         &self.words
     }
 
+    /// Whether freed memory may be used. The target keeps no histories of that.
+    #[must_use]
+    pub fn reaches_freed_memory(&self) -> bool {
+        let bits = Judgement::UseAfterFree.bit() | Judgement::Destroyed.bit();
+        self.words.iter().any(|word| word.judgement.allowed_bits() & bits != 0)
+    }
+
     fn store(&self, block: &Block) {
         let control = block.control();
         let everywhere = self.words.iter().filter(|word| word.function.is_none());

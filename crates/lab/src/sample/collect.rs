@@ -118,7 +118,8 @@ pub fn collect(
     plan: &Plan,
     settings: Settings,
 ) -> Result<Option<Sampled>, LabError> {
-    if spec.with_loops || settings.window > WINDOW_MAX {
+    let in_histories = settings.window <= WINDOW_MAX && !plan.allow.reaches_freed_memory();
+    if spec.with_loops || !in_histories {
         return in_detail(runner, spec, plan, settings);
     }
     let mut histories = None;

@@ -302,6 +302,61 @@ static void use_moved_large(void) {
     EXPECT(block[5] == 3);
 }
 
+// A lock of the program's own, which does nothing but tell raddle.
+void __tsan_mutex_create(void *, unsigned);
+void __tsan_mutex_destroy(void *, unsigned);
+void __tsan_mutex_pre_lock(void *, unsigned);
+void __tsan_mutex_post_lock(void *, unsigned, int);
+int __tsan_mutex_pre_unlock(void *, unsigned);
+
+static int word;
+
+static void *lock_word(void *unused) {
+    __tsan_mutex_pre_lock(&word, 0);
+    __tsan_mutex_post_lock(&word, 0, 0);
+    return unused;
+}
+
+static void *unlock_word(void *unused) {
+    EXPECT(__tsan_mutex_pre_unlock(&word, 0) == 1);
+    return unused;
+}
+
+static void unlock_own_held(void) {
+    lock_word(0);
+    run(unlock_word);
+    lock_word(0);
+    unlock_word(0);
+}
+
+static void unlock_own_free(void) {
+    __tsan_mutex_create(&word, 0);
+    unlock_word(0);
+    lock_word(0);
+    unlock_word(0);
+}
+
+static void destroy_own_held(void) {
+    __tsan_mutex_create(&word, 0);
+    lock_word(0);
+    __tsan_mutex_destroy(&word, 0);
+    lock_word(0);
+    unlock_word(0);
+}
+
+static void lock_own_held(void) {
+    lock_word(0);
+    run(lock_word);
+}
+
+static void relock_own(void) {
+    __tsan_mutex_create(&word, 0);
+    lock_word(0);
+    lock_word(0);
+    unlock_word(0);
+    unlock_word(0);
+}
+
 static const struct {
     const char *name;
     void (*act)(void);
@@ -330,6 +385,11 @@ static const struct {
     {"relock_alone", relock_alone},
     {"use_uninitialized", use_uninitialized},
     {"use_null", use_null},
+    {"unlock_own_held", unlock_own_held},
+    {"unlock_own_free", unlock_own_free},
+    {"destroy_own_held", destroy_own_held},
+    {"lock_own_held", lock_own_held},
+    {"relock_own", relock_own},
     {"free_again", free_again},
     {"use_freed_large", use_freed_large},
     {"use_moved_large", use_moved_large},

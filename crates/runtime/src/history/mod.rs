@@ -8,8 +8,7 @@
 //! write), the last write, and who has read since. Where an access leads depends on the state
 //! and the access alone, so the access path looks the step up in a table, in 29 instructions
 //! for four bytes. Only a step that is not there, or that brings another thread, takes more. No
-//! step from freed memory is ever put there, so the path need not look for it. For that reason the
-//! history of freed memory ends, even if the plan allows its use. Places with the
+//! step from freed memory is ever put there, so the path need not look for it. Places with the
 //! same history share a state: four threads that sort three million numbers make 1,200 states.
 //! Older visits stay with the place, in 16 bytes beside it. Words whose bytes are accessed one
 //! by one have a state for each byte. Findings go to lists in the same file once. The file is
@@ -29,7 +28,6 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use raddle_trace::allow::Judgement;
 use raddle_trace::control::{Mode, PAPER, Plan};
 use raddle_trace::history::{
     ACCESSES, ACCESSES_MAX, BYTES, FILE_BYTES, FIRST, Head, PAIRS, PAIRS_MAX, PATTERNS,
@@ -41,7 +39,7 @@ use self::cells::Cells;
 use self::log::Log;
 use self::machine::{Lists, Machine};
 use crate::guarded::Guarded;
-use crate::{allow, freed, shared, sys, tls};
+use crate::{shared, sys, tls};
 
 /// A transition that the access path performs by itself.
 #[repr(C, align(16))]
@@ -218,31 +216,6 @@ pub(crate) extern "C" fn access(addr: u64, head: u64, pc: u64) {
     });
 }
 
-/// The same for memory that may have been freed, whose history is over if its use is allowed.
-pub(crate) fn access_unless_allowed(addr: u64, head: u64, pc: u64) {
-    let bytes = u64::from(Record { head, tail: pc }.info() & SIZE);
-    let is_freed = freed::first_freed(addr, bytes).is_some();
-    if !is_freed || !allow::is_allowed(Judgement::UseAfterFree, pc) {
-        access(addr, head, pc);
-    }
-}
-
-/// Whether an event other than a plain access uses freed memory, which the plan allows.
-fn is_allowed_use(kind: Kind, addr: u64, bytes: u64, pc: u64) -> bool {
-    let judgement = match kind {
-        Kind::Free => return false,
-        Kind::ReadRange
-        | Kind::WriteRange
-        | Kind::AtomicLoad
-        | Kind::AtomicStore
-        | Kind::AtomicUpdate
-        | Kind::AtomicSwap
-        | Kind::AtomicMiss => Judgement::UseAfterFree,
-        _ => Judgement::Destroyed,
-    };
-    freed::first_freed(addr, bytes).is_some() && allow::is_allowed(judgement, pc)
-}
-
 /// Adds a transition to the access path's table.
 fn remember(key: u64, before: u32, next: u32) {
     let hash = (key as u32).wrapping_mul(SPREAD).wrapping_add(before << 3);
@@ -301,7 +274,7 @@ pub(crate) fn event(kind: Kind, info: u8, operand: u64, extra: u16, pc: u64, mor
         Kind::Map => cells.map(machine, operand, bytes),
         _ => {}
     });
-    if matches!(kind, Kind::Alloc | Kind::Map) || is_allowed_use(kind, operand, bytes, pc) {
+    if matches!(kind, Kind::Alloc | Kind::Map) {
         return;
     }
     let kind = match kind {
