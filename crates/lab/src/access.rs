@@ -104,7 +104,8 @@ pub fn of_waiting(threads: &[ThreadAt]) -> Vec<AccessAt> {
         let (thread, pc) = at.holder.filter(|(_, pc)| *pc != Pc(0))?;
         Some(AccessAt { thread, pc, kind: AccessKind::Acquire, ..waits(at) })
     };
-    let mut accesses: Vec<_> = waiting(threads).filter_map(held).collect();
-    accesses.extend(waiting(threads).map(waits));
+    let waiting = waiting(threads);
+    let mut accesses: Vec<_> = waiting.iter().copied().filter_map(held).collect();
+    accesses.extend(waiting.into_iter().map(waits));
     accesses
 }

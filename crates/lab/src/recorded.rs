@@ -14,7 +14,7 @@ use raddle_trace::failure::FailureKind;
 use raddle_trace::file::{Trace, Writer};
 use raddle_trace::id::{Addr, Pc, ThreadId};
 use raddle_trace::run::Run;
-use raddle_trial::outcome::ThreadAt;
+use raddle_trial::outcome::{ThreadAt, cycle};
 use raddle_trial::{Delivery, Plan, Trial};
 use rustc_hash::FxHashMap;
 
@@ -146,9 +146,16 @@ pub fn is_blocked(at: &ThreadAt) -> bool {
     matches!(at.state, State::Lock | State::ReadLock | State::WriteLock)
 }
 
-/// Threads that wait for something other than another thread's end.
-pub fn waiting(threads: &[ThreadAt]) -> impl Iterator<Item = &ThreadAt> {
-    threads.iter().filter(|at| match at.state {
+/// The threads that make up a deadlock, by number: those of the lock cycle if there is one, or
+/// else all that wait for something other than another thread's end. Others may wait for what
+/// the threads of a cycle hold.
+#[must_use]
+pub fn waiting(threads: &[ThreadAt]) -> Vec<&ThreadAt> {
+    let mut waiting = cycle(threads);
+    if waiting.is_empty() {
+        waiting = threads.iter().collect();
+    }
+    waiting.retain(|at| match at.state {
         State::Ended | State::Unborn | State::Join | State::Ready => false,
         State::Lock
         | State::ReadLock
@@ -162,14 +169,16 @@ pub fn waiting(threads: &[ThreadAt]) -> impl Iterator<Item = &ThreadAt> {
         | State::Descriptor
         | State::Outside
         | State::SignalWait => true,
-    })
+    });
+    waiting.sort_unstable_by_key(|at| at.thread);
+    waiting
 }
 
 /// What threads wait for in a deadlock, other than each other's end.
 fn waited(trial: &Trial) -> Vec<Addr> {
     match trial.failure() {
         Some(failure) if failure.kind == FailureKind::Deadlock => {
-            waiting(&trial.execution.outcome.threads).map(|at| at.object).collect()
+            waiting(&trial.execution.outcome.threads).iter().map(|at| at.object).collect()
         }
         _ => Vec::new(),
     }

@@ -23,7 +23,9 @@ impl Signature {
         let run = &execution.run;
         let outcome = &execution.outcome;
         let mut sites: Vec<Site> = match failure.kind {
-            FailureKind::Deadlock => waiting(&outcome.threads).map(|at| run.site(at.pc)).collect(),
+            FailureKind::Deadlock => {
+                waiting(&outcome.threads).iter().map(|at| run.site(at.pc)).collect()
+            }
             FailureKind::Exit | FailureKind::Output | FailureKind::Oracle | FailureKind::Hang => {
                 Vec::new()
             }

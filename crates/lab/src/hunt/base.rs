@@ -14,6 +14,7 @@ use raddle_analysis::weave::schedule;
 use raddle_trace::control::{Policy, State};
 use raddle_trace::id::{Site, ThreadId};
 use raddle_trace::schedule::{Schedule, Step};
+use raddle_trial::outcome::cycle;
 use raddle_trial::{Order, Plan};
 
 use crate::anomalies::Predicted;
@@ -85,9 +86,13 @@ fn policies(n_steps: u64) -> [Order; 5] {
 }
 
 /// Whether a run says that the order of threads makes no difference: they share nothing that is
-/// written, and wait only for each other's end.
+/// written, and wait only for each other's end. Locks of a cycle that formed are none that were
+/// acquired, so the model does not show them.
 fn shares_nothing(run: &Recorded) -> bool {
-    run.n_shared == 0 && run.model.nestings.is_empty() && run.model.waits.is_empty()
+    run.n_shared == 0
+        && run.model.nestings.is_empty()
+        && run.model.waits.is_empty()
+        && cycle(&run.trial.execution.outcome.threads).is_empty()
 }
 
 /// Whether a run shares nothing either, and ended as the first one did.

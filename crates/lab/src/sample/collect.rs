@@ -21,7 +21,7 @@ use super::loops::LoopTracker;
 use super::{Failed, Sample, Spec};
 use crate::error::LabError;
 use crate::executor::Runner;
-use crate::recorded::is_blocked;
+use crate::recorded::{is_blocked, waiting};
 use crate::signature::Signature;
 
 /// Runs of more steps than this are not executed again for their records.
@@ -186,7 +186,9 @@ pub fn in_detail(
     for event in last_events(outcome) {
         collector.push(&event);
     }
-    for at in outcome.threads.iter().filter(|at| outcome.end == End::Deadlock && is_blocked(at)) {
+    let deadlocked =
+        if outcome.end == End::Deadlock { waiting(&outcome.threads) } else { Vec::new() };
+    for at in deadlocked.into_iter().filter(|at| is_blocked(at)) {
         if let Some((holder, _)) = at.holder {
             collector.block(at.thread, at.pc, at.object, holder);
         }
@@ -210,13 +212,13 @@ fn failed(runner: &Runner<'_>, trial: &Trial, failure: &Failure) -> Failed {
 #[must_use]
 pub fn last_events(outcome: &Outcome) -> Vec<Event> {
     let waits = matches!(outcome.end, End::Deadlock | End::LostWakeup);
-    let waiting = outcome.threads.iter().filter(|_| waits).filter_map(waiting);
-    waiting.chain(misused(&outcome.end)).collect()
+    let waiting = if waits { waiting(&outcome.threads) } else { Vec::new() };
+    waiting.into_iter().filter_map(awaited).chain(misused(&outcome.end)).collect()
 }
 
 /// What a thread waits for in vain, unless it is told otherwise: a wait for a condition, or for a
 /// lock that somebody has.
-fn waiting(at: &ThreadAt) -> Option<Event> {
+fn awaited(at: &ThreadAt) -> Option<Event> {
     if is_blocked(at) && at.holder.is_some() {
         return None;
     }

@@ -2,7 +2,7 @@
 // AnnotateIgnoreReadsBegin and its kin, AnnotateBenignRaceSized.
 // Covers: AnnotateBenignRaceSized, AnnotateHappensAfter, AnnotateHappensBefore,
 // Covers: AnnotateIgnoreReadsBegin, AnnotateIgnoreReadsEnd, AnnotateIgnoreWritesBegin,
-// Covers: AnnotateIgnoreWritesEnd, __tsan_acquire, __tsan_release
+// Covers: AnnotateIgnoreWritesEnd, __tsan_acquire, __tsan_release, Before, After
 // Outcome: exit 0
 #include <assert.h>
 #include <pthread.h>
