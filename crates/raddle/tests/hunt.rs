@@ -78,10 +78,6 @@ const BLAMED_BESIDE: Exceptions = Exceptions {
     list: "BLAMED_BESIDE",
     entries: &[
         ("order_pbzip2_teardown.c", "the initialization of the queue is one of three accesses"),
-        (
-            "path_eviction_callback.c",
-            "the lock cycle also names the other thread that waits, in cache_remove",
-        ),
         ("steal_deque.c", "pairs the top with the bottom, which the thief reads as well"),
         ("text_frame.c", "pairs the range with the flag that says it changed"),
     ],
