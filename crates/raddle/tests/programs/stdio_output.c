@@ -34,7 +34,7 @@ static void *print_all(void *argument)
     assert(__fprintf_chk(file, 1, "%.3f %.3f %c\n", 0.125, -8.5, 'c') == 15);
     print(file, 0, "%d %.1f\n", 9, 0.5);
     print(file, 1, "%.1f %d\n", 1.5, 10);
-    assert(fflush(NULL) == 0);
+    assert(fflush(file) == 0);
     n_written = 5;
     assert(fputs("last", file) >= 0 && fclose(file) == 0);
     return argument;
