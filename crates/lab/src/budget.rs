@@ -10,12 +10,15 @@
 //!
 //! **Shares.** [`Budget::hold_back`] keeps executions for what comes later: a search leaves enough
 //! to explain what it finds.
+//!
+//! **Stopped.** When time is up, or the user interrupts, runs that go on are cut short
+//! ([`raddle_trial::interrupt`]). They are executions that were not judged.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use raddle_trial::verdict::Verdict;
-use raddle_trial::{End, Trial};
+use raddle_trial::{Trial, interrupt};
 
 /// What a command may execute.
 #[derive(Clone, Copy, Debug)]
@@ -36,10 +39,10 @@ pub struct Budget {
     n_runs: AtomicUsize,
     n_failed: AtomicUsize,
     n_not_judged: AtomicUsize,
+    n_cut_short: AtomicUsize,
     n_steps: AtomicU64,
     start: Instant,
     time_max: Duration,
-    is_interrupted: AtomicBool,
 }
 
 impl Budget {
@@ -52,10 +55,10 @@ impl Budget {
             n_runs: AtomicUsize::new(0),
             n_failed: AtomicUsize::new(0),
             n_not_judged: AtomicUsize::new(0),
+            n_cut_short: AtomicUsize::new(0),
             n_steps: AtomicU64::new(0),
             start: Instant::now(),
             time_max: limits.time_max,
-            is_interrupted: AtomicBool::new(false),
         }
     }
 
@@ -77,6 +80,12 @@ impl Budget {
         self.n_not_judged.load(Ordering::Relaxed)
     }
 
+    /// Of those, the ones that were cut short since time was up or the user interrupted.
+    #[must_use]
+    pub fn n_cut_short(&self) -> usize {
+        self.n_cut_short.load(Ordering::Relaxed)
+    }
+
     /// Steps of all executions so far.
     #[must_use]
     pub fn n_steps(&self) -> u64 {
@@ -87,6 +96,12 @@ impl Budget {
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    /// When time is up; none if it never is.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.start.checked_add(self.time_max)
     }
 
     /// Executions that there may still be, with those that are held back.
@@ -109,13 +124,13 @@ impl Budget {
     /// Whether the user wants us to stop.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
-        self.is_interrupted.load(Ordering::Relaxed)
+        interrupt::signal().is_some()
     }
 
     /// Whether time is up, or the user wants us to stop.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.is_interrupted() || self.elapsed() >= self.time_max
+        interrupt::stopped().is_some() || self.elapsed() >= self.time_max
     }
 
     /// Whether nothing more can be executed now.
@@ -156,12 +171,10 @@ impl Budget {
             Verdict::Fail(_) => {
                 self.n_failed.fetch_add(1, Ordering::Relaxed);
             }
-            Verdict::Unjudged => {
+            Verdict::Unjudged | Verdict::Unanswered(_) => {
                 self.n_not_judged.fetch_add(1, Ordering::Relaxed);
+                self.n_cut_short.fetch_add(usize::from(trial.is_stopped()), Ordering::Relaxed);
             }
-        }
-        if outcome.end == End::Interrupted {
-            self.is_interrupted.store(true, Ordering::Relaxed);
         }
     }
 }

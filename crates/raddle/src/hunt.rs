@@ -2,19 +2,23 @@
 //! go wrong, with clips.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use raddle_analysis::pattern::{self, Pattern};
-use raddle_lab::budget::Limits;
+use raddle_lab::budget::{Budget, Limits};
 use raddle_lab::executor::{Executor, Subject};
 use raddle_lab::hunt::finding::Finding as Found;
 use raddle_lab::hunt::{Hunted, Settings, hunt as search};
 use raddle_lab::progress::Progress;
-use raddle_report::model::{Hunt, Report, Stopped};
-use raddle_report::name::HuntInput;
+use raddle_report::model::{Anomalies, Finding, Hunt, IsolationResult, Report, Stopped};
+use raddle_report::name::{HuntInput, Names, trials};
 use raddle_report::render::text::hunt_summary;
 use raddle_report::render::{Form, Options};
+use raddle_symbols::Cache;
+use raddle_trial::interrupt::{self, Cause};
+use raddle_trial::verdict::Verdict;
 use raddle_trial::{End, Plan, Trial};
 
 use crate::args::HuntArgs;
@@ -22,7 +26,7 @@ use crate::clip::ClipWriter;
 use crate::context::{self, Context};
 use crate::exit::Exit;
 use crate::progress::Line;
-use crate::{isolate, run, say, target};
+use crate::{guard, isolate, run, say, target};
 
 /// A program that does not end by itself is given up sooner than by `run`.
 const TIMEOUT: f64 = 10.0;
@@ -59,14 +63,23 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
         expected: &expected,
     };
     let line = Line::new(args.talk.quiet);
+    let so_far = Arc::new(Mutex::new(SoFar::default()));
     let show = |progress: Progress<'_>| {
         if let Progress::Failed { number, trial, plan } = &progress {
             // Kept at once, as it is: whoever stops the hunt has it. The finding replaces it.
-            if let Err(error) = writer.keep(&clips.path(*number), trial, plan, None) {
-                line.clear();
-                eprintln!("raddle: {error:#}");
-            }
+            let clip = match writer.keep(&clips.path(*number), trial, plan, None) {
+                Ok(is_kept) => is_kept.then(|| clips.name(*number)),
+                Err(error) => {
+                    line.clear();
+                    eprintln!("raddle: {error:#}");
+                    None
+                }
+            };
+            let cache = Cache::new(context.files.clone());
+            let finding = Names::new(&cache).unexplained(trial);
+            so_far.lock().unwrap_or_else(PoisonError::into_inner).failed(finding, clip);
         }
+        so_far.lock().unwrap_or_else(PoisonError::into_inner).learn(&progress);
         line.show(&progress);
     };
     let subject = Subject {
@@ -81,63 +94,154 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
         time_max: Duration::from_secs_f64(args.budget.time.min(1e9)),
     };
     let executor = Executor::new(subject, limits, &show);
+    let budget = Arc::clone(&executor.budget);
+    let last_words = {
+        let (budget, so_far, printer) = (budget.clone(), so_far.clone(), Printer::new(&args));
+        move |cause| {
+            let so_far = so_far.lock().unwrap_or_else(PoisonError::into_inner);
+            let report = so_far.report(&budget, cause);
+            let is_untested = budget.n_not_judged() == budget.n_runs();
+            let seconds = budget.elapsed().as_secs_f64();
+            printer.finish(report, seconds, is_untested).unwrap_or(Exit::Unjudged)
+        }
+    };
+    guard::until(budget.deadline(), Box::new(last_words));
     let hunted = search(&executor, &settings)?;
     line.clear();
     let names = context.names();
     let (report, is_unjudged) = match hunted {
-        Hunted::Interrupted => return Ok(run::interrupted()),
+        Hunted::NoRun => (names.no_run(&budget), true),
         Hunted::NotJudged(trial) => {
+            guard::print_now();
             run::relay(&trial.execution)?;
-            say::news(&names.ending(&trial.execution, None));
-            return Ok(run::exit(&trial.execution));
+            let silence = matches!(trial.verdict, Verdict::Unanswered(_));
+            match trial.unjudged().filter(|_| silence) {
+                Some(why) => say::news(&format!("{why}\n")),
+                None => say::news(&names.ending(&trial.execution, None)),
+            }
+            say::news("no run could be judged, so nothing was tested");
+            return Ok(Exit::Unjudged);
         }
         Hunted::NoEnd(trial) => {
+            guard::print_now();
             no_end(&context, &trial);
             return Ok(Exit::Unjudged);
         }
         Hunted::NoOrder(why, trial) => (names.no_order(why, &trial, &executor.budget), false),
         Hunted::Done(hunt) => {
             let stops_when_found = !args.keep_going;
-            let budget = &executor.budget;
-            let input = HuntInput { hunt: &hunt, budget, stops_when_found };
+            let input = HuntInput { hunt: &hunt, budget: &budget, stops_when_found };
             let mut report = names.hunt(&input);
             clips.keep_all(&writer, &hunt.findings, &mut report)?;
-            (report, hunt.difference.is_some() || hunt.n_gone > 0)
+            let is_untested = budget.n_not_judged() == budget.n_runs();
+            (report, hunt.difference.is_some() || hunt.n_gone > 0 || is_untested)
         }
     };
     let report = if args.isolate { isolated(&context, report, &args.output) } else { report };
-    let seconds = executor.budget.elapsed().as_secs_f64();
-    finish(&args, report, seconds, is_unjudged)
+    let seconds = budget.elapsed().as_secs_f64();
+    guard::print_now();
+    Printer::new(&args).finish(report, seconds, is_unjudged)
 }
 
-/// Prints and keeps a report.
-fn finish(args: &HuntArgs, report: Hunt, seconds: f64, is_unjudged: bool) -> Result<Exit> {
-    let is_found = report.failing().next().is_some();
-    let (summary, notes) = (hunt_summary(&report, seconds), report.notes.clone());
-    let stopped = report.stopped;
-    let options = Options { count: usize::MAX, windows: false, directory: &args.output };
-    let form = if args.talk.json { Form::Json } else { Form::Text };
-    let report = Report::Hunt(report);
-    // What was found is printed before it is saved.
-    context::print(&report, form, &options)?;
-    if !args.talk.quiet {
-        for note in &notes {
-            say::news(note);
-        }
-        // Where the order of threads makes no difference, there was no search to sum up.
-        if stopped != Stopped::NoOrder {
-            eprintln!("raddle: {summary}");
-            if !is_found {
-                eprintln!("raddle: nothing failed");
+/// How a hunt prints and keeps its report.
+struct Printer {
+    is_json: bool,
+    is_quiet: bool,
+    output: PathBuf,
+}
+
+impl Printer {
+    fn new(args: &HuntArgs) -> Self {
+        let output = args.output.clone();
+        Self { is_json: args.talk.json, is_quiet: args.talk.quiet, output }
+    }
+
+    fn finish(&self, report: Hunt, seconds: f64, is_unjudged: bool) -> Result<Exit> {
+        let is_found = report.failing().next().is_some();
+        let is_tested = report.trials.total > report.trials.not_judged;
+        let (summary, notes) = (hunt_summary(&report, seconds), report.notes.clone());
+        let stopped = report.stopped;
+        let options = Options { count: usize::MAX, windows: false, directory: &self.output };
+        let form = if self.is_json { Form::Json } else { Form::Text };
+        let report = Report::Hunt(report);
+        // What was found is printed before it is saved.
+        context::print(&report, form, &options)?;
+        if !self.is_quiet {
+            for note in &notes {
+                say::news(note);
             }
+            // Where the order of threads makes no difference, there was no search to sum up.
+            if stopped != Stopped::NoOrder {
+                eprintln!("raddle: {summary}");
+                if !is_found && is_tested {
+                    eprintln!("raddle: nothing failed");
+                }
+            }
+        } else if stopped == Stopped::Interrupted {
+            eprintln!("raddle: interrupted");
+        }
+        context::keep(&report, &self.output)?;
+        Ok(match (interrupt::signal(), is_found, is_unjudged) {
+            (Some(number), _, _) => guard::killed(number),
+            (None, true, _) => Exit::Found,
+            (None, false, false) => Exit::Clean,
+            (None, false, true) => Exit::Unjudged,
+        })
+    }
+}
+
+/// What a hunt has seen so far, for when it has no time to say more.
+#[derive(Default)]
+struct SoFar {
+    findings: Vec<Finding>,
+    anomalies: Anomalies,
+    n_explored: usize,
+    n_recorded: usize,
+}
+
+impl SoFar {
+    fn failed(&mut self, finding: Option<Finding>, clip: Option<String>) {
+        self.findings.extend(finding.map(|finding| Finding { clip, ..finding }));
+    }
+
+    fn learn(&mut self, progress: &Progress<'_>) {
+        let Progress::Searching {
+            n_predicted, n_observed, n_decided, n_explored, n_recorded, ..
+        } = progress
+        else {
+            return;
+        };
+        let [failing, benign, infeasible] = *n_decided;
+        (self.n_explored, self.n_recorded) = (*n_explored, *n_recorded);
+        self.anomalies = Anomalies {
+            predicted: *n_predicted,
+            observed: *n_observed,
+            feasible: failing + benign,
+            failing,
+            benign,
+            infeasible,
+            untested: n_predicted - failing - benign - infeasible,
+        };
+    }
+
+    fn report(&self, budget: &Budget, cause: Cause) -> Hunt {
+        let note = match self.findings.is_empty() {
+            true => "there was no time to finish; counts are those of the last round",
+            false => "there was no time to explain what failed; counts are those of the last round",
+        };
+        Hunt {
+            trials: trials(budget, self.anomalies.infeasible),
+            anomalies: self.anomalies,
+            recorded: self.n_recorded,
+            explored: self.n_explored,
+            stopped: match cause {
+                Cause::Time => Stopped::Time,
+                Cause::Signal(_) => Stopped::Interrupted,
+            },
+            findings: self.findings.clone(),
+            notes: vec![note.to_owned()],
         }
     }
-    context::keep(&report, &args.output)?;
-    Ok(match (is_found, is_unjudged) {
-        (true, _) => Exit::Found,
-        (false, false) => Exit::Clean,
-        (false, true) => Exit::Unjudged,
-    })
 }
 
 /// Prints that the first run did not end.
@@ -153,7 +257,10 @@ fn no_end(context: &Context, trial: &Trial) {
 /// Adds where each failure began.
 fn isolated(context: &Context, mut report: Hunt, directory: &Path) -> Hunt {
     for finding in &mut report.findings {
-        if let Some(clip) = &finding.clip {
+        if interrupt::stopped().is_some() {
+            let error = "there was no time left".to_owned();
+            finding.isolation = finding.clip.as_ref().map(|_| IsolationResult::Failed { error });
+        } else if let Some(clip) = &finding.clip {
             finding.isolation = Some(isolate::found(context, &directory.join(clip)));
         }
     }

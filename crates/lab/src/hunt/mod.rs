@@ -44,8 +44,8 @@ pub struct Settings {
 
 /// What came of a hunt.
 pub enum Hunted {
-    /// The user stopped it before anything was found.
-    Interrupted,
+    /// It was stopped before a run could be judged.
+    NoRun,
     /// The first run says nothing about the program.
     NotJudged(Box<Trial>),
     /// The first run did not end in time.
@@ -100,8 +100,8 @@ pub fn hunt(executor: &Executor<'_>, settings: &Settings) -> Result<Hunted, LabE
         }
     }
     let mut runs = first_runs.into_iter();
-    let Some(first) = runs.next() else { return Ok(Hunted::Interrupted) };
-    if let Some(hunted) = hopeless(&first) {
+    let Some(first) = runs.next() else { return Ok(Hunted::NoRun) };
+    if let Some(hunted) = hopeless(&first, executor.budget.is_stopped()) {
         return Ok(hunted);
     }
     let irregular = differs.zip(runs.next()).map(|(difference, second)| {
@@ -114,9 +114,6 @@ pub fn hunt(executor: &Executor<'_>, settings: &Settings) -> Result<Hunted, LabE
     let repeats = irregular.is_none();
     let mut search = Search::new(executor, settings);
     search.run(first)?;
-    if executor.budget.is_interrupted() && search.groups.is_empty() {
-        return Ok(Hunted::Interrupted);
-    }
     let Conclusion { findings, n_gone } = conclude(&search, repeats)?;
     let tally = search.tally;
     Ok(Hunted::Done(Box::new(Hunt { findings, tally, n_gone, difference: irregular })))
@@ -158,20 +155,23 @@ fn side(run: &Predicted) -> Side<'_> {
     Side { execution: &run.recorded.trial.execution, trace: &run.recorded.trace }
 }
 
-/// A first run from which nothing can be learned, or nothing has to be.
-fn hopeless(first: &Predicted) -> Option<Hunted> {
+/// A first run from which nothing can be learned, or nothing has to be. If the hunt was stopped,
+/// perhaps not all of it was read.
+fn hopeless(first: &Predicted, is_stopped: bool) -> Option<Hunted> {
     let recorded = &first.recorded;
     let trial = || Box::new(recorded.trial.clone());
     let end = &recorded.trial.execution.outcome.end;
     if let End::TimedOut { .. } = end {
         return Some(Hunted::NoEnd(trial()));
     }
-    if end.is_unjudged() {
+    if recorded.trial.unjudged().is_some() {
         return Some(Hunted::NotJudged(trial()));
     }
     let model = &recorded.model;
     if recorded.run().threads.len() < 2 {
         Some(Hunted::NoOrder(NoOrder::OneThread, trial()))
+    } else if is_stopped {
+        None
     } else if recorded.n_shared == 0 && model.nestings.is_empty() && model.waits.is_empty() {
         Some(Hunted::NoOrder(NoOrder::NothingShared, trial()))
     } else {

@@ -342,6 +342,10 @@ impl<'a> Search<'a> {
         self.executor.report(Progress::Searching {
             n_runs: self.executor.budget.n_runs(),
             n_predicted: self.tally.predicted,
+            n_observed: self.tally.observed,
+            n_decided: [self.tally.failing, self.tally.benign, self.tally.infeasible],
+            n_explored: self.tally.explored,
+            n_recorded: self.tally.recorded,
             n_queued: self.queue.len(),
             n_failures: self.groups.len(),
         });

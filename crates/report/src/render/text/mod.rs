@@ -9,7 +9,7 @@ mod trace;
 use std::io::{self, Write};
 
 use super::Options;
-use crate::model::{Hunt, Report};
+use crate::model::{Hunt, Report, Stopped};
 
 pub use self::trace::{prediction_summary, replay_summary};
 
@@ -52,8 +52,13 @@ pub fn hunt_summary(hunt: &Hunt, seconds: f64) -> String {
         (a.untested, "untested"),
     ];
     let counts: Vec<_> = counts.iter().map(|(n, word)| format!("{n} {word}")).collect();
+    let stopped = match hunt.stopped {
+        Stopped::Time => "; stopped by --time",
+        Stopped::Interrupted => "; interrupted",
+        Stopped::Found | Stopped::NothingNew | Stopped::Runs | Stopped::NoOrder => "",
+    };
     format!(
-        "{} runs in {seconds:.1} s, {} failed; {} anomalies predicted: {}; {} schedules explored",
+        "{} runs in {seconds:.1} s, {} failed; {} anomalies predicted: {}; {} schedules explored{stopped}",
         hunt.trials.total,
         hunt.trials.failed,
         a.predicted,
