@@ -13,6 +13,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::model::{Model, Nesting};
+use crate::stop::is_requested;
 use crate::witness::Witness;
 
 /// Maximum number of paths searched from each edge. The search is depth first, so a long cycle is
@@ -66,7 +67,7 @@ struct Search<'a> {
 impl Search<'_> {
     fn extend(&mut self, path: &mut Vec<usize>) {
         self.n += 1;
-        if self.n > PATHS_MAX {
+        if self.n > PATHS_MAX || is_requested() {
             return;
         }
         let (first, last) = (self.nestings[path[0]], self.nestings[path[path.len() - 1]]);

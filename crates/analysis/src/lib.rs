@@ -2,6 +2,7 @@
 //!
 //! Pure: no I/O, no symbol names.
 
+pub mod stop;
 pub mod vector_clock;
 pub mod order;
 pub mod locks;

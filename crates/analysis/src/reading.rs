@@ -8,6 +8,7 @@ use crate::model::Model;
 use crate::observed::Observed;
 use crate::scan::Scan;
 use crate::sharing::Sharing;
+use crate::stop::unless_stopped;
 
 /// What a trace tells about its run.
 #[derive(Debug)]
@@ -21,8 +22,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Reads a trace. `events` returns an iterator from the first event each time it is called;
-    /// `also` sees each event of the second pass.
+    /// Reads a trace, as far as it comes before it is stopped. `events` returns an iterator from the
+    /// first event each time it is called; `also` sees each event of the second pass.
     pub fn from_events<E, I: Iterator<Item = Result<Event, E>>>(
         events: impl Fn() -> I,
         mut also: impl FnMut(&Event),
@@ -30,7 +31,7 @@ impl Reading {
         let sharing = sharing(events())?;
         let mut scan = Scan::new(&sharing);
         let mut observed = Observed::default();
-        for event in events() {
+        for event in unless_stopped(events()) {
             let event = event?;
             scan.push(&event);
             observed.push(&event, &sharing);
@@ -44,7 +45,7 @@ impl Reading {
 pub fn model<E, I: Iterator<Item = Result<Event, E>>>(events: impl Fn() -> I) -> Result<Model, E> {
     let sharing = sharing(events())?;
     let mut scan = Scan::new(&sharing);
-    for event in events() {
+    for event in unless_stopped(events()) {
         scan.push(&event?);
     }
     Ok(scan.finish())
@@ -52,7 +53,7 @@ pub fn model<E, I: Iterator<Item = Result<Event, E>>>(events: impl Fn() -> I) ->
 
 fn sharing<E>(events: impl Iterator<Item = Result<Event, E>>) -> Result<Sharing, E> {
     let mut sharing = Sharing::default();
-    for event in events {
+    for event in unless_stopped(events) {
         sharing.push(&event?);
     }
     Ok(sharing)

@@ -10,8 +10,11 @@
 //!
 //! **Shares.** [`Budget::hold_back`] keeps executions for what comes later: a search leaves enough
 //! to explain what it finds.
+//!
+//! **Stopped.** When time is up, or the user interrupts, runs that go on are cut short
+//! ([`raddle_trial::interrupt`]). They are executions that were not judged.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,7 +23,7 @@ use raddle_trace::id::{Pc, Site};
 use raddle_trace::run::Run;
 use raddle_trial::allowed::Lifted;
 use raddle_trial::verdict::Verdict;
-use raddle_trial::{End, Trial};
+use raddle_trial::{Trial, interrupt};
 
 /// What a command may execute.
 #[derive(Clone, Copy, Debug)]
@@ -40,11 +43,11 @@ pub struct Budget {
     held_back: AtomicUsize,
     n_runs: AtomicUsize,
     n_failed: AtomicUsize,
-    n_not_judged: AtomicUsize,
+    n_judged: AtomicUsize,
+    n_cut_short: AtomicUsize,
     n_steps: AtomicU64,
     start: Instant,
     time_max: Duration,
-    is_interrupted: AtomicBool,
     allowed: Mutex<Vec<AllowedTally>>,
 }
 
@@ -74,11 +77,11 @@ impl Budget {
             held_back: AtomicUsize::new(0),
             n_runs: AtomicUsize::new(0),
             n_failed: AtomicUsize::new(0),
-            n_not_judged: AtomicUsize::new(0),
+            n_judged: AtomicUsize::new(0),
+            n_cut_short: AtomicUsize::new(0),
             n_steps: AtomicU64::new(0),
             start: Instant::now(),
             time_max: limits.time_max,
-            is_interrupted: AtomicBool::new(false),
             allowed: Mutex::default(),
         }
     }
@@ -106,10 +109,24 @@ impl Budget {
         self.n_failed.load(Ordering::Relaxed)
     }
 
-    /// Executions so far that could not be judged.
+    /// Executions so far that were judged.
+    #[must_use]
+    pub fn n_judged(&self) -> usize {
+        self.n_judged.load(Ordering::Relaxed)
+    }
+
+    /// Executions so far that could not be judged, with those that go on.
     #[must_use]
     pub fn n_not_judged(&self) -> usize {
-        self.n_not_judged.load(Ordering::Relaxed)
+        // Each is counted as one that has started first.
+        let n_judged = self.n_judged();
+        self.n_runs().saturating_sub(n_judged)
+    }
+
+    /// Of those, the ones that were cut short since time was up or the user interrupted.
+    #[must_use]
+    pub fn n_cut_short(&self) -> usize {
+        self.n_cut_short.load(Ordering::Relaxed)
     }
 
     /// Steps of all executions so far.
@@ -122,6 +139,12 @@ impl Budget {
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    /// When time is up; none if it never is.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.start.checked_add(self.time_max)
     }
 
     /// Executions that there may still be, with those that are held back.
@@ -144,13 +167,13 @@ impl Budget {
     /// Whether the user wants us to stop.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
-        self.is_interrupted.load(Ordering::Relaxed)
+        interrupt::signal().is_some()
     }
 
     /// Whether time is up, or the user wants us to stop.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.is_interrupted() || self.elapsed() >= self.time_max
+        interrupt::stopped().is_some() || self.elapsed() >= self.time_max
     }
 
     /// Whether nothing more can be executed now.
@@ -187,16 +210,16 @@ impl Budget {
         let outcome = &trial.execution.outcome;
         self.n_steps.fetch_add(outcome.n_steps, Ordering::Relaxed);
         match trial.verdict {
-            Verdict::Pass => {}
+            Verdict::Pass => {
+                self.n_judged.fetch_add(1, Ordering::Relaxed);
+            }
             Verdict::Fail(_) => {
+                self.n_judged.fetch_add(1, Ordering::Relaxed);
                 self.n_failed.fetch_add(1, Ordering::Relaxed);
             }
-            Verdict::Unjudged => {
-                self.n_not_judged.fetch_add(1, Ordering::Relaxed);
+            Verdict::Unjudged | Verdict::Unanswered(_) => {
+                self.n_cut_short.fetch_add(usize::from(trial.is_stopped()), Ordering::Relaxed);
             }
-        }
-        if outcome.end == End::Interrupted {
-            self.is_interrupted.store(true, Ordering::Relaxed);
         }
         let run = &trial.execution.run;
         for lifted in &trial.execution.allowed {

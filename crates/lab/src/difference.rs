@@ -1,5 +1,6 @@
 //! Where two runs of the same plan first differ.
 
+use raddle_analysis::stop::unless_stopped;
 use raddle_trace::event::Event;
 use raddle_trace::file::Trace;
 use raddle_trace::id::ThreadId;
@@ -34,11 +35,11 @@ pub enum Difference {
     Output,
 }
 
-/// Compares two runs event by event.
+/// Compares two runs event by event, as far as it comes before it is stopped.
 pub fn difference(sides: [Side<'_>; 2]) -> Result<Option<Difference>, LabError> {
     let [mut left, mut right] = sides.map(|side| side.trace.events());
     let mut n_events: FxHashMap<ThreadId, u64> = FxHashMap::default();
-    for seq in 0.. {
+    for seq in unless_stopped(0..) {
         let pair = [left.next().transpose()?, right.next().transpose()?];
         if pair[0] != pair[1] {
             let number = |event: Event| (event, n_events.get(&event.thread).copied().unwrap_or(0));

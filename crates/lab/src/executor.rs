@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use raddle_code::elf::Files;
 use raddle_trace::id::Pc;
@@ -36,12 +36,27 @@ pub struct Subject {
     pub files: Files,
 }
 
+/// Where temporary files are, for [`remove_scratch`].
+static SCRATCH: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn scratch_directories() -> MutexGuard<'static, Vec<PathBuf>> {
+    SCRATCH.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the temporary files of all executors, for a process that exits at once.
+pub fn remove_scratch() {
+    for directory in scratch_directories().drain(..) {
+        // It may be gone already.
+        let _ = std::fs::remove_dir_all(directory);
+    }
+}
+
 /// Executes a target, several runs at a time.
 pub struct Executor<'a> {
     /// What is executed.
     pub subject: Subject,
     /// What it may cost.
-    pub budget: Budget,
+    pub budget: Arc<Budget>,
     progress: &'a Sink<'a>,
     processors: Vec<u32>,
     n_jobs: AtomicUsize,
@@ -57,7 +72,7 @@ impl<'a> Executor<'a> {
         let n_jobs = subject.jobs.unwrap_or(processors.len()).max(1);
         Self {
             subject,
-            budget: Budget::new(limits),
+            budget: Arc::new(Budget::new(limits)),
             progress,
             processors,
             n_jobs: AtomicUsize::new(n_jobs),
@@ -89,6 +104,7 @@ impl<'a> Executor<'a> {
             Some(directory) => directory,
             None => {
                 let made = TempDir::with_prefix("raddle-").map_err(LabError::Scratch)?;
+                scratch_directories().push(made.path().to_owned());
                 self.directory.get_or_init(|| made)
             }
         };
@@ -177,7 +193,7 @@ pub struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// One execution, judged; none if no more was granted, or time is up.
+    /// One execution, judged; none if no more was granted, or time is up before it can be judged.
     pub fn run(&self, plan: &Plan, delivery: Delivery<'_>) -> Result<Option<Trial>, LabError> {
         let budget = &self.executor.budget;
         let left = self.left.get();
@@ -190,7 +206,13 @@ impl Runner<'_> {
         let plan = Plan { cpu: self.cpu.or(plan.cpu), ..plan.clone() };
         let trial = Trial::run(launch, &plan, delivery, expected)?;
         budget.count_trial(&trial);
-        Ok(Some(trial))
+        Ok((!trial.is_stopped()).then_some(trial))
+    }
+
+    /// Whether time is up, or the user wants us to stop.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.executor.budget.is_stopped()
     }
 
     /// Whether it can execute nothing more.

@@ -7,6 +7,7 @@
 
 use raddle_analysis::model::Model;
 use raddle_analysis::skeleton::Stretch;
+use raddle_analysis::stop::is_requested;
 use raddle_analysis::weave::{Hold, schedule, weave};
 use raddle_analysis::witness::Witness;
 use raddle_trace::control::Policy;
@@ -67,7 +68,9 @@ impl Iterator for Schedules<'_> {
     type Item = Woven;
 
     fn next(&mut self) -> Option<Woven> {
-        while let Some((hold, order)) = self.ways.pop() {
+        while !is_requested()
+            && let Some((hold, order)) = self.ways.pop()
+        {
             if hold == Hold::Anywhere && !self.made.is_empty() && !self.searches_always {
                 return None;
             }

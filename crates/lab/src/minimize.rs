@@ -5,9 +5,13 @@
 //! that fits no longer is left where it stops to fit, and threads run until they block; what
 //! counts is only that the run fails in the same way, and how often it switched in fact.
 
+use std::hash::BuildHasher as _;
+
 use raddle_trace::control::Policy;
+use raddle_trace::id::ThreadId;
 use raddle_trace::schedule::{Schedule, Step};
 use raddle_trial::{Delivery, Order, Plan, Trial};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::error::LabError;
 use crate::executor::Executor;
@@ -28,23 +32,20 @@ pub fn minimize(
     // How it began is often enough.
     let mut parts = 8;
     while parts > 1 && !search.is_over() {
-        let n = search.schedule.steps.len();
-        let prefixes: Vec<_> = (0..parts)
-            .map(|part| Schedule { steps: search.schedule.steps[..n * part / parts].to_vec() })
-            .collect();
-        if !search.try_all(&prefixes)? {
+        let prefix = |schedule: &Schedule, part: usize| Schedule {
+            steps: schedule.steps[..schedule.steps.len() * part / parts].to_vec(),
+        };
+        if !search.try_all(parts, prefix)? {
             parts /= 2;
         }
     }
     let mut chunk = search.schedule.n_runs().div_ceil(2).max(1);
     while !search.is_over() {
-        let n = search.schedule.steps.len();
-        let candidates: Vec<_> = (0..n)
-            .step_by(chunk)
-            .rev()
-            .map(|from| put_off(&search.schedule, from, chunk))
-            .collect();
-        if !search.try_all(&candidates)? {
+        let n = search.schedule.steps.len().div_ceil(chunk);
+        // The last ones first.
+        let candidate =
+            |schedule: &Schedule, at: usize| put_off(schedule, (n - 1 - at) * chunk, chunk);
+        if !search.try_all(n, candidate)? {
             if chunk == 1 {
                 break;
             }
@@ -72,15 +73,22 @@ impl Search<'_> {
         self.executor.budget.is_over() || self.executor.budget.n_runs() >= self.n_runs_end
     }
 
-    /// Whether one of these is better; the first that is becomes the best.
-    fn try_all(&mut self, candidates: &[Schedule]) -> Result<bool, LabError> {
-        let mut tried: Vec<&Schedule> = Vec::new();
-        for batch in candidates.chunks(BATCH) {
-            let batch: Vec<&Schedule> =
-                batch.iter().filter(|schedule| !tried.contains(schedule)).collect();
-            tried.extend(&batch);
+    /// Whether one of `n` variants of the schedule is better; the first that is becomes the best.
+    /// A long schedule has many, so they are made when they are needed, and known by a hash.
+    fn try_all(
+        &mut self,
+        n: usize,
+        variant: impl Fn(&Schedule, usize) -> Schedule,
+    ) -> Result<bool, LabError> {
+        let mut tried: FxHashSet<u64> = FxHashSet::default();
+        for from in (0..n).step_by(BATCH) {
+            let hash = |schedule: &Schedule| FxBuildHasher.hash_one(schedule);
+            let mut batch: Vec<_> =
+                (from..n.min(from + BATCH)).map(|at| variant(&self.schedule, at)).collect();
+            batch.retain(|schedule| !tried.contains(&hash(schedule)));
+            tried.extend(batch.iter().map(hash));
             let results = self.executor.all(&batch, 1, |schedule, runner| {
-                let schedule = (*schedule).clone();
+                let schedule = schedule.clone();
                 let order = Order::Follow { schedule, strict: false, after: Policy::Rr };
                 runner.run(&Plan { order, ..self.plan.clone() }, Delivery::Schedule)
             })?;
@@ -108,17 +116,21 @@ impl Search<'_> {
 fn put_off(schedule: &Schedule, from: usize, n: usize) -> Schedule {
     let mut steps = schedule.steps.clone();
     let to = (from + n).min(steps.len());
+    let mut nexts: FxHashMap<ThreadId, usize> = FxHashMap::default();
+    for (at, step) in steps.iter().enumerate().skip(to) {
+        if let Step::Run { thread, .. } = step {
+            nexts.entry(*thread).or_insert(at);
+        }
+    }
     for at in from..to {
         let Step::Run { thread, count, .. } = steps[at] else { continue };
         if count == u64::MAX {
             continue;
         }
-        let next = steps[to..].iter_mut().find_map(|step| match step {
-            Step::Run { thread: other, count, .. } if *other == thread => Some(count),
-            _ => None,
-        });
-        if let Some(next) = next {
-            *next = next.saturating_add(count);
+        if let Some(&next) = nexts.get(&thread)
+            && let Step::Run { count: later, .. } = &mut steps[next]
+        {
+            *later = later.saturating_add(count);
         }
     }
     let kept = |at: usize, step: &Step| {

@@ -14,6 +14,19 @@ pub enum Progress<'a> {
         n_runs: usize,
         /// Anomalies predicted so far.
         n_predicted: usize,
+        /// Of those, seen in the run that they were predicted from.
+        n_observed: usize,
+        /// Of those, failing, benign and infeasible ones.
+        n_decided: [usize; 3],
+        /// Runs under other schedules so far.
+        n_explored: usize,
+        /// Runs that were recorded so far.
+        n_recorded: usize,
+        /// Different orders of accesses so far.
+        n_orders: usize,
+        /// Explored runs since the last one that showed anything new, and those of them that were
+        /// recorded.
+        n_since_new: [usize; 2],
         /// Anomalies that are still to be tried.
         n_queued: usize,
         /// Different failures so far.

@@ -325,6 +325,10 @@ pub(crate) struct ExpectedArgs {
     /// $RADDLE_STDOUT a file with the standard output
     #[arg(long, value_name = "COMMAND")]
     pub(crate) oracle: Option<String>,
+    /// Time limit of the oracle; 0 for none. A run whose oracle is killed or takes longer is not
+    /// judged [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "oracle")]
+    pub(crate) oracle_timeout: Option<f64>,
 }
 
 /// What to run.

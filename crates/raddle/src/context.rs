@@ -13,6 +13,8 @@ use raddle_report::render::{Form, Options, render};
 use raddle_symbols::Cache;
 use raddle_symbols::own::OwnCode;
 
+use crate::guard;
+
 /// What a command has at hand.
 pub(crate) struct Context {
     pub(crate) files: Files,
@@ -32,7 +34,7 @@ impl Context {
     }
 
     pub(crate) fn names(&self) -> Names<'_> {
-        Names::new(&self.cache)
+        Names::new(&self.cache).unless(guard::is_late)
     }
 }
 

@@ -19,12 +19,16 @@ pub(crate) enum Exit {
 
 impl Exit {
     pub(crate) fn leave(self) -> ExitCode {
-        ExitCode::from(match self {
+        ExitCode::from(self.code())
+    }
+
+    pub(crate) const fn code(self) -> u8 {
+        match self {
             Self::Clean => 0,
             Self::Found => 1,
             Self::Misuse => 2,
             Self::Unjudged => 125,
             Self::Status(status) => status,
-        })
+        }
     }
 }

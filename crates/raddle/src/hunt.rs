@@ -2,18 +2,22 @@
 //! go wrong, with clips.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 use raddle_analysis::pattern::{self, Pattern};
-use raddle_lab::budget::Limits;
+use raddle_lab::budget::{Budget, Limits};
 use raddle_lab::executor::{Executor, Subject};
 use raddle_lab::hunt::finding::Finding as Found;
 use raddle_lab::hunt::{Hunted, Settings, hunt as search};
 use raddle_lab::progress::Progress;
-use raddle_report::model::{Hunt, Report};
-use raddle_report::name::HuntInput;
-use raddle_report::render::text::hunt_summary;
+use raddle_report::model::{Anomalies, Coverage, Finding, Hunt, IsolationResult, Report, Stopped};
+use raddle_report::name::{HuntInput, NO_RUN, Names, trials};
+use raddle_report::render::text::{hunt_result, hunt_summary};
 use raddle_report::render::{Form, Options};
+use raddle_symbols::Cache;
+use raddle_trial::interrupt::{self, Cause};
+use raddle_trial::verdict::Verdict;
 use raddle_trial::{End, Plan, Trial};
 
 use crate::args::HuntArgs;
@@ -21,7 +25,7 @@ use crate::clip::ClipWriter;
 use crate::context::{self, Context};
 use crate::exit::Exit;
 use crate::progress::Line;
-use crate::{allow, isolate, run, say, target};
+use crate::{allow, guard, isolate, run, say, target};
 
 /// A program that does not end by itself is given up sooner than by `run`.
 const TIMEOUT: f64 = 10.0;
@@ -60,14 +64,23 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
         expected: &expected,
     };
     let line = Line::new(args.talk.quiet);
+    let so_far = Arc::new(Mutex::new(SoFar::default()));
     let show = |progress: Progress<'_>| {
         if let Progress::Failed { number, trial, plan } = &progress {
             // Kept at once, as it is: whoever stops the hunt has it. The finding replaces it.
-            if let Err(error) = writer.keep(&clips.path(*number), trial, plan, None) {
-                line.clear();
-                eprintln!("raddle: {error:#}");
-            }
+            let clip = match writer.keep(&clips.path(*number), trial, plan, None) {
+                Ok(is_kept) => is_kept.then(|| clips.name(*number)),
+                Err(error) => {
+                    line.clear();
+                    eprintln!("raddle: {error:#}");
+                    None
+                }
+            };
+            let cache = Cache::new(context.files.clone());
+            let finding = Names::new(&cache).unexplained(trial);
+            so_far.lock().unwrap_or_else(PoisonError::into_inner).failed(finding, clip);
         }
+        so_far.lock().unwrap_or_else(PoisonError::into_inner).learn(&progress);
         line.show(&progress);
     };
     let subject = Subject {
@@ -79,57 +92,173 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
     };
     let limits = Limits { runs_max: args.budget.runs_max(), time_max: args.budget.time_max() };
     let executor = Executor::new(subject, limits, &show);
+    let budget = Arc::clone(&executor.budget);
+    let last_words = {
+        let (budget, so_far, printer) = (budget.clone(), so_far.clone(), Printer::new(&args));
+        move |cause| {
+            let so_far = so_far.lock().unwrap_or_else(PoisonError::into_inner);
+            let report = so_far.report(&budget, cause);
+            let is_untested = report.is_untested();
+            let seconds = budget.elapsed().as_secs_f64();
+            // What it came to is not known.
+            printer.finish(report, None, seconds, is_untested).unwrap_or(Exit::Unjudged)
+        }
+    };
+    guard::until(budget.deadline(), Box::new(last_words));
     let hunted = search(&executor, &settings)?;
     line.clear();
     let names = context.names();
     let (report, is_unjudged) = match hunted {
-        Hunted::Interrupted => return Ok(run::interrupted()),
+        Hunted::NoRun => (names.no_run(&budget), true),
         Hunted::NotJudged(trial) => {
+            guard::print_now();
             run::relay(&trial.execution)?;
-            say::news(&names.ending(&trial.execution, None));
+            let silence = matches!(trial.verdict, Verdict::Unanswered(_));
+            match trial.unjudged().filter(|_| silence) {
+                Some(why) => say::news(&format!("{why}\n")),
+                None => say::news(&names.ending(&trial.execution, None)),
+            }
             say::notes(names.allowed(&trial.execution.run, &trial.execution.allowed));
-            return Ok(run::exit(&trial.execution));
+            say::news(NO_RUN);
+            return Ok(Exit::Unjudged);
         }
         Hunted::NoEnd(trial) => {
+            guard::print_now();
             no_end(&context, &trial);
             return Ok(Exit::Unjudged);
         }
         Hunted::NoOrder(why, trial) => (names.no_order(why, &trial, &executor.budget), false),
         Hunted::Done(hunt) => {
-            let mut report = names.hunt(&HuntInput { hunt: &hunt, budget: &executor.budget });
+            let mut report = names.hunt(&HuntInput { hunt: &hunt, budget: &budget });
             clips.keep_all(&writer, &hunt.findings, &mut report)?;
             let is_unjudged = hunt.difference.is_some() || hunt.n_gone > 0 || report.is_untested();
             (report, is_unjudged)
         }
     };
     let report = if args.isolate { isolated(&context, report, &args.output) } else { report };
-    let seconds = executor.budget.elapsed().as_secs_f64();
-    finish(&args, report, seconds, is_unjudged)
+    let seconds = budget.elapsed().as_secs_f64();
+    guard::print_now();
+    let result = hunt_result(&report);
+    Printer::new(&args).finish(report, result, seconds, is_unjudged)
 }
 
-/// Prints and keeps a report.
-fn finish(args: &HuntArgs, report: Hunt, seconds: f64, is_unjudged: bool) -> Result<Exit> {
-    let is_found = report.failing().next().is_some();
-    let (summary, notes) = (hunt_summary(&report, seconds), report.notes.clone());
-    let options = Options { count: usize::MAX, windows: false, directory: &args.output };
-    let form = if args.talk.json { Form::Json } else { Form::Text };
-    let report = Report::Hunt(report);
-    // What was found is printed before it is saved.
-    context::print(&report, form, &options)?;
-    if !args.talk.quiet {
-        for note in &notes {
-            say::news(note);
+/// How a hunt prints and keeps its report.
+struct Printer {
+    is_json: bool,
+    is_quiet: bool,
+    output: PathBuf,
+}
+
+impl Printer {
+    fn new(args: &HuntArgs) -> Self {
+        let output = args.output.clone();
+        Self { is_json: args.talk.json, is_quiet: args.talk.quiet, output }
+    }
+
+    fn finish(
+        &self,
+        report: Hunt,
+        result: Option<&str>,
+        seconds: f64,
+        is_unjudged: bool,
+    ) -> Result<Exit> {
+        let is_found = report.failing().next().is_some();
+        let (summary, notes) = (hunt_summary(&report, seconds), report.notes.clone());
+        let stopped = report.stopped;
+        let options = Options { count: usize::MAX, windows: false, directory: &self.output };
+        let form = if self.is_json { Form::Json } else { Form::Text };
+        let report = Report::Hunt(report);
+        // What was found is printed before it is saved.
+        context::print(&report, form, &options)?;
+        if !self.is_quiet {
+            for note in &notes {
+                say::news(note);
+            }
+            for line in summary.iter().map(String::as_str).chain(result) {
+                eprintln!("raddle: {line}");
+            }
+        } else if stopped == Stopped::Interrupted {
+            eprintln!("raddle: interrupted");
         }
-        for line in summary {
-            eprintln!("raddle: {line}");
+        context::keep(&report, &self.output)?;
+        Ok(match (interrupt::signal(), is_found, is_unjudged) {
+            (Some(number), _, _) => guard::killed(number),
+            (None, true, _) => Exit::Found,
+            (None, false, false) => Exit::Clean,
+            (None, false, true) => Exit::Unjudged,
+        })
+    }
+}
+
+/// What a hunt has seen so far, for when it has no time to say more.
+#[derive(Default)]
+struct SoFar {
+    findings: Vec<Finding>,
+    anomalies: Anomalies,
+    n_explored: usize,
+    n_recorded: usize,
+    coverage: Coverage,
+}
+
+impl SoFar {
+    fn failed(&mut self, finding: Option<Finding>, clip: Option<String>) {
+        self.findings.extend(finding.map(|finding| Finding { clip, ..finding }));
+    }
+
+    fn learn(&mut self, progress: &Progress<'_>) {
+        let Progress::Searching {
+            n_predicted,
+            n_observed,
+            n_decided,
+            n_explored,
+            n_recorded,
+            n_orders,
+            n_since_new: [since_new, since_new_recorded],
+            ..
+        } = progress
+        else {
+            return;
+        };
+        let [failing, benign, infeasible] = *n_decided;
+        (self.n_explored, self.n_recorded) = (*n_explored, *n_recorded);
+        self.coverage = Coverage {
+            orders: *n_orders,
+            since_new: *since_new,
+            since_new_recorded: *since_new_recorded,
+        };
+        self.anomalies = Anomalies {
+            predicted: *n_predicted,
+            observed: *n_observed,
+            feasible: failing + benign,
+            failing,
+            benign,
+            infeasible,
+            untested: n_predicted - failing - benign - infeasible,
+        };
+    }
+
+    fn report(&self, budget: &Budget, cause: Cause) -> Hunt {
+        let note = match (budget.n_judged(), self.findings.is_empty()) {
+            (0, _) => NO_RUN,
+            (_, true) => "there was no time to finish; counts are those of the last round",
+            (_, false) => {
+                "there was no time to explain what failed; counts are those of the last round"
+            }
+        };
+        Hunt {
+            trials: trials(budget, self.anomalies.infeasible),
+            anomalies: self.anomalies,
+            recorded: self.n_recorded,
+            explored: self.n_explored,
+            stopped: match cause {
+                Cause::Time => Stopped::Time,
+                Cause::Signal(_) => Stopped::Interrupted,
+            },
+            coverage: self.coverage,
+            findings: self.findings.clone(),
+            notes: vec![note.to_owned()],
         }
     }
-    context::keep(&report, &args.output)?;
-    Ok(match (is_found, is_unjudged) {
-        (true, _) => Exit::Found,
-        (false, false) => Exit::Clean,
-        (false, true) => Exit::Unjudged,
-    })
 }
 
 /// Prints that the first run did not end.
@@ -145,7 +274,10 @@ fn no_end(context: &Context, trial: &Trial) {
 /// Adds where each failure began.
 fn isolated(context: &Context, mut report: Hunt, directory: &Path) -> Hunt {
     for finding in &mut report.findings {
-        if let Some(clip) = &finding.clip {
+        if interrupt::stopped().is_some() {
+            let error = "there was no time left".to_owned();
+            finding.isolation = finding.clip.as_ref().map(|_| IsolationResult::Failed { error });
+        } else if let Some(clip) = &finding.clip {
             finding.isolation = Some(isolate::found(context, &directory.join(clip)));
         }
     }

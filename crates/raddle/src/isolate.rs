@@ -146,7 +146,7 @@ fn refused(args: &IsolateArgs, error: IsolateError) -> Result<Exit> {
             eprintln!("raddle: {what} no longer replays: {why}{again}");
             Ok(Exit::Unjudged)
         }
-        IsolateError::Forbidden | IsolateError::TimedOut => {
+        IsolateError::Forbidden | IsolateError::TimedOut | IsolateError::Unanswered { .. } => {
             eprintln!("raddle: {what}: {error}");
             Ok(Exit::Unjudged)
         }

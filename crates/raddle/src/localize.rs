@@ -1,6 +1,8 @@
 //! `raddle localize`: many runs, and what those that fail have in common.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -8,22 +10,25 @@ use raddle_analysis::localize::collect::Settings;
 use raddle_analysis::localize::rank::Formula;
 use raddle_analysis::localize::window;
 use raddle_code::elf::Files;
-use raddle_lab::budget::Limits;
+use raddle_lab::budget::{Budget, Limits};
 use raddle_lab::compare::{Terms, compare};
+use raddle_lab::error::LabError;
 use raddle_lab::executor::{Executor, Subject};
 use raddle_lab::localize::collect::{Collected, Collection};
 use raddle_lab::progress::Progress;
 use raddle_lab::sample::{self, Sample};
-use raddle_report::model::{Localization, Report};
-use raddle_report::name::LocalizationInput;
-use raddle_report::render::{Form, Options};
+use raddle_report::model::{Coverage, Localization, Report, Runs, Stopped};
+use raddle_report::name::{LocalizationInput, trials};
+use raddle_report::render::{Form, Options, shell};
+use raddle_trial::interrupt::{self, Cause};
 use raddle_trial::{Order, Plan};
 
 use crate::args::{FormulaName, LocalizeArgs, WindowName};
 use crate::context::{self, Context};
 use crate::exit::Exit;
+use crate::guard::LastWords;
 use crate::progress::Line;
-use crate::{allow, run, target};
+use crate::{allow, guard, target};
 
 /// Runs that there are by default, and those beyond as long as few fail.
 const RUNS: usize = 100;
@@ -39,26 +44,48 @@ pub(crate) fn localize(mut args: LocalizeArgs) -> Result<Exit> {
     let context = Context::new(Files::default());
     let order = order(&args)?;
     let line = Line::new(args.quiet);
-    let show = |progress: Progress<'_>| line.show(&progress);
+    let so_far = Arc::new(Mutex::new(Runs { passed: 0, failed: 0 }));
+    let show = |progress: Progress<'_>| {
+        if let Progress::Collecting { n_runs, n_failed, .. } = progress {
+            let runs = Runs { passed: n_runs - n_failed, failed: n_failed };
+            *so_far.lock().unwrap_or_else(PoisonError::into_inner) = runs;
+        }
+        line.show(&progress);
+    };
     let executor = match (&args.from, args.target.command.is_empty()) {
         (Some(_), true) => None,
         _ => Some(Executor::new(subject(&mut args, &context)?, limits(&args), &show)),
     };
+    if let Some(executor) = &executor {
+        guard::until(
+            executor.budget.deadline(),
+            last_words(&args, Arc::clone(&executor.budget), Arc::clone(&so_far)),
+        );
+    }
     let plan = plan(&args, order.as_ref(), executor.as_ref())?;
     let collected = match (&args.from, &executor) {
         (Some(directory), _) => {
             Collected { samples: sample::read_all(directory)?, ..Collected::default() }
         }
-        (None, Some(executor)) => collect(&args, executor, &plan, order)?,
+        (None, Some(executor)) => match collect(&args, executor, &plan, order) {
+            Ok(collected) => collected,
+            Err(error) => match error.downcast::<LabError>() {
+                Ok(error @ LabError::Unjudged(_)) => {
+                    line.clear();
+                    guard::print_now();
+                    eprintln!("raddle: {error}");
+                    return Ok(Exit::Unjudged);
+                }
+                Ok(error) => return Err(error.into()),
+                Err(error) => return Err(error),
+            },
+        },
         (None, None) => {
             bail!("no program to run; name it after the options: raddle localize -- PROGRAM")
         }
     };
     line.clear();
-    if executor.as_ref().is_some_and(|executor| executor.budget.is_interrupted()) {
-        return Ok(run::interrupted());
-    }
-    if collected.samples.is_empty() {
+    if collected.samples.is_empty() && executor.is_none() {
         let from = args.from.as_ref();
         let place = from.map_or_else(String::new, |from| format!(" in {}", from.display()));
         bail!("no runs{place}; collect some with raddle localize -- PROGRAM");
@@ -69,13 +96,48 @@ pub(crate) fn localize(mut args: LocalizeArgs) -> Result<Exit> {
         Some(_) => Vec::new(),
         None => compare(&terms(&args, plan, &context), &collected.samples, executor.as_ref())?,
     };
-    let budget = executor.as_ref().map(|executor| &executor.budget);
+    let budget = executor.as_ref().map(|executor| &*executor.budget);
     let input = LocalizationInput { collected: &collected, groups: &groups, budget };
     let mut report = context.names().localization(&input);
     let is_hopeless = hopeless.is_some();
     report.notes.extend(hopeless);
-    finish(&args, report, is_hopeless)
+    guard::print_now();
+    Printer::new(&args).finish(report, is_hopeless)
 }
+
+/// What to say if there is no time to compare the runs.
+fn last_words(args: &LocalizeArgs, budget: Arc<Budget>, so_far: Arc<Mutex<Runs>>) -> LastWords {
+    let printer = Printer::new(args);
+    Box::new(move |cause| {
+        let directory = shell::word(printer.output.join(KEPT));
+        let report = Localization {
+            runs: *so_far.lock().unwrap_or_else(PoisonError::into_inner),
+            trials: trials(&budget, 0),
+            stopped: match cause {
+                Cause::Time => Stopped::Time,
+                Cause::Signal(_) => Stopped::Interrupted,
+            },
+            coverage: Coverage::default(),
+            patterns: Vec::new(),
+            pairs: Vec::new(),
+            groups: Vec::new(),
+            windows: Vec::new(),
+            notes: vec![match budget.n_judged() {
+                0 => NO_RUN.to_owned(),
+                _ => format!(
+                    "there was no time to compare the runs; they are kept: raddle localize --from {directory}"
+                ),
+            }],
+        };
+        let printer = Printer { dot: None, ..printer };
+        printer.finish(report, true).unwrap_or(Exit::Unjudged)
+    })
+}
+
+/// What to say if no run could be judged.
+const NO_RUN: &str = "no run could be judged, so there is nothing to compare";
+/// Where runs are kept in the output directory.
+const KEPT: &str = "localize";
 
 /// Executes the target many times.
 fn collect(
@@ -84,7 +146,7 @@ fn collect(
     plan: &Plan,
     order: Option<Order>,
 ) -> Result<Collected> {
-    let directory = args.output.join("localize");
+    let directory = args.output.join(KEPT);
     target::output_directory(&directory)?;
     let mut collected = Collected::default();
     if args.resume {
@@ -207,7 +269,9 @@ fn hopeless(context: &Context, collected: &Collected) -> Option<String> {
     let n_failed = collected.n_failed();
     let n_threads = samples.iter().map(|sample| sample.facts.n_threads).max().unwrap_or(0);
     let n = samples.len();
-    if n_threads < 2 {
+    if n == 0 {
+        Some(NO_RUN.to_owned())
+    } else if n_threads < 2 {
         Some("only one thread ran, so no accesses of different threads can be the cause".to_owned())
     } else if n_failed == 0 {
         Some(format!(
@@ -228,31 +292,61 @@ fn hopeless(context: &Context, collected: &Collected) -> Option<String> {
     }
 }
 
-/// Prints and keeps a report.
-fn finish(args: &LocalizeArgs, report: Localization, is_hopeless: bool) -> Result<Exit> {
-    let (notes, n_runs) = (report.notes.clone(), report.trials.total);
-    let is_drawable = !report.patterns.is_empty();
-    let report = Report::Localize(report);
-    let options = Options {
-        count: args.count.unwrap_or(SHOWN) as usize,
-        windows: args.histogram,
-        directory: &args.output,
-    };
-    context::print(&report, if args.json { Form::Json } else { Form::Text }, &options)?;
-    for note in notes.iter().filter(|_| is_hopeless || !args.quiet) {
-        eprintln!("raddle: {note}");
-    }
-    if !args.quiet && n_runs > 0 {
-        eprintln!("raddle: {n_runs} runs, including those that checked suspects");
-    }
-    if args.output.is_dir() {
-        context::keep(&report, &args.output)?;
-    }
-    if let Some(path) = &args.dot {
-        if !is_drawable {
-            bail!("--dot: no pattern was found, so there is nothing to draw");
+/// How a report is printed and kept.
+struct Printer {
+    is_json: bool,
+    is_quiet: bool,
+    shows_windows: bool,
+    count: usize,
+    dot: Option<PathBuf>,
+    output: PathBuf,
+}
+
+impl Printer {
+    fn new(args: &LocalizeArgs) -> Self {
+        Self {
+            is_json: args.json,
+            is_quiet: args.quiet,
+            shows_windows: args.histogram,
+            count: args.count.unwrap_or(SHOWN) as usize,
+            dot: args.dot.clone(),
+            output: args.output.clone(),
         }
-        context::write(&report, Form::Dot, &options, path)?;
     }
-    Ok(if is_hopeless { Exit::Unjudged } else { Exit::Found })
+
+    fn finish(&self, report: Localization, is_hopeless: bool) -> Result<Exit> {
+        let (notes, n_runs) = (report.notes.clone(), report.trials.total);
+        let stopped = match report.stopped {
+            Stopped::Time => "; stopped by --time",
+            Stopped::Interrupted => "; interrupted",
+            Stopped::Found | Stopped::NothingNew | Stopped::Runs | Stopped::NoOrder => "",
+        };
+        let is_drawable = !report.patterns.is_empty();
+        let report = Report::Localize(report);
+        let options =
+            Options { count: self.count, windows: self.shows_windows, directory: &self.output };
+        context::print(&report, if self.is_json { Form::Json } else { Form::Text }, &options)?;
+        for note in notes.iter().filter(|_| is_hopeless || !self.is_quiet) {
+            eprintln!("raddle: {note}");
+        }
+        if !self.is_quiet && n_runs > 0 {
+            eprintln!("raddle: {n_runs} runs, including those that checked suspects{stopped}");
+        } else if interrupt::signal().is_some() {
+            eprintln!("raddle: interrupted");
+        }
+        if self.output.is_dir() {
+            context::keep(&report, &self.output)?;
+        }
+        if let Some(path) = &self.dot {
+            if !is_drawable {
+                bail!("--dot: no pattern was found, so there is nothing to draw");
+            }
+            context::write(&report, Form::Dot, &options, path)?;
+        }
+        Ok(match interrupt::signal() {
+            Some(number) => guard::killed(number),
+            None if is_hopeless => Exit::Unjudged,
+            None => Exit::Found,
+        })
+    }
 }

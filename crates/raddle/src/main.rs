@@ -2,6 +2,7 @@
 
 mod exit;
 mod args;
+mod guard;
 mod say;
 mod runtime;
 mod allow;

@@ -9,12 +9,13 @@ use raddle_lab::signature::Signature;
 use raddle_report::render::shell;
 use raddle_trial::Delivery;
 use raddle_trial::clip as clips;
+use raddle_trial::interrupt::{self, Cause};
 
 use crate::args::MinimizeArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::progress::Line;
-use crate::{allow, clip, replay, run, say, target};
+use crate::{allow, clip, guard, replay, run, say, target};
 
 pub(crate) fn minimize(args: &MinimizeArgs) -> Result<Exit> {
     let mut kept = clip::read(&args.clip)?;
@@ -37,12 +38,22 @@ pub(crate) fn minimize(args: &MinimizeArgs) -> Result<Exit> {
     };
     let limits = Limits { runs_max: args.budget.runs_max(), time_max: args.budget.time_max() };
     let executor = Executor::new(subject, limits, &show);
+    guard::until(executor.budget.deadline(), {
+        let clip = args.clip.display().to_string();
+        Box::new(move |_| {
+            eprintln!("raddle: there was no time to finish; {clip} is as it was");
+            Exit::Unjudged
+        })
+    });
     let Some(trial) = executor.alone(1).run(&plan, Delivery::Schedule)? else {
-        bail!("no time left to execute {}; raise --time", args.clip.display());
+        if executor.budget.is_interrupted() {
+            return Ok(run::interrupted());
+        }
+        guard::print_now();
+        let clip = args.clip.display();
+        eprintln!("raddle: there was no time to execute {clip}; raise --time");
+        return Ok(Exit::Unjudged);
     };
-    if executor.budget.is_interrupted() {
-        return Ok(run::interrupted());
-    }
     let Some(failure) = trial.failure() else {
         bail!(
             "{} does not fail, so there is nothing to minimize; see raddle replay {}",
@@ -60,13 +71,19 @@ pub(crate) fn minimize(args: &MinimizeArgs) -> Result<Exit> {
         kept.modules = clips::modules(&best.execution.run, &schedule);
         kept.schedule = schedule;
     }
+    guard::print_now();
     kept.write(output)?;
     say::notes(context.names().allowed_in_all(&executor.budget));
+    let stopped = match interrupt::stopped() {
+        Some(Cause::Time) => "; stopped by --time",
+        Some(Cause::Signal(_)) => "; interrupted",
+        None => "",
+    };
     eprintln!(
-        "raddle: reduced from {before} to {} context switches in {} runs",
+        "raddle: reduced from {before} to {} context switches in {} runs{stopped}",
         kept.schedule.n_runs().saturating_sub(1),
         executor.budget.n_runs()
     );
     println!("show it again: raddle replay {}", shell::word(output));
-    Ok(Exit::Clean)
+    Ok(interrupt::signal().map_or(Exit::Clean, guard::killed))
 }

@@ -24,7 +24,7 @@ impl Line {
     pub(crate) fn show(&self, progress: &Progress<'_>) {
         let seconds = self.start.elapsed().as_secs();
         let text = match progress {
-            Progress::Searching { n_runs, n_predicted, n_queued, n_failures } => format!(
+            Progress::Searching { n_runs, n_predicted, n_queued, n_failures, .. } => format!(
                 "{seconds} s, {n_runs} runs: {n_predicted} anomalies predicted, {n_queued} to try, {n_failures} failures"
             ),
             Progress::Explaining { number, n_failures } => {

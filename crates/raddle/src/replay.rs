@@ -13,14 +13,14 @@ use raddle_report::render::{Form, Options, shell};
 use raddle_trace::clip::Clip;
 use raddle_trace::file::{Trace, Writer};
 use raddle_trial::clip::{self as clips, Restored, changed_modules, is_reproduced};
-use raddle_trial::verdict::Expected;
-use raddle_trial::{Delivery, Launch, Plan, Trial, gdb};
+use raddle_trial::verdict::{Expected, Verdict};
+use raddle_trial::{Delivery, Launch, Plan, Trial, gdb, interrupt};
 
 use crate::args::ReplayArgs;
 use crate::context::{self, Context};
 use crate::exit::Exit;
 use crate::progress::Line;
-use crate::{allow, clip, run, runtime, say, target};
+use crate::{allow, clip, guard, run, runtime, say, target};
 
 pub(crate) fn replay(args: ReplayArgs) -> Result<Exit> {
     let clip = clip::read(&args.clip)?;
@@ -36,12 +36,13 @@ pub(crate) fn replay(args: ReplayArgs) -> Result<Exit> {
     let Restored { launch, program, .. } = &restored;
     let allow = allow::more(&clip.options.allow, &args.allow, &program.path, &launch.files)?;
     let plan = clips::plan(&clip, !args.any_build, allow);
-    target::prepare()?;
     if args.gdb {
+        target::prepare_for_debugger()?;
         eprintln!("raddle: type `run` to replay {}", args.clip.display());
         gdb::debug(&restored.launch, &plan)?;
         return Ok(Exit::Clean);
     }
+    target::prepare()?;
     let expected = expected(&clip, &restored.launch)?;
     replay_all(&args, &clip, restored.launch, expected, &plan)
 }
@@ -125,13 +126,10 @@ fn replay_all(
         })?;
         for (trial, trace) in batch.into_iter().flatten() {
             let Some(trial) = trial else { continue };
-            if executor.budget.is_interrupted() {
-                break;
-            }
             let is_reproduced = is_reproduced(&trial, &clip.expect);
             if is_reproduced {
                 tally.reproduced += 1;
-            } else if trial.execution.outcome.end.is_unjudged() {
+            } else if trial.unjudged().is_some() {
                 tally.diverged += 1;
             } else {
                 n_others += 1;
@@ -145,7 +143,14 @@ fn replay_all(
     }
     line.clear();
     if executor.budget.is_interrupted() {
-        return Ok(run::interrupted());
+        let (n_done, say) = (tally.reproduced + tally.diverged + n_others, "raddle: interrupted");
+        tally.times = n_done;
+        let expected = format!("as {} says: {}", args.clip.display(), clip.expect.detail);
+        let so_far = replay_summary(&tally, &expected);
+        let so_far = if n_done > 0 { format!("{say}; so far, {so_far}") } else { say.to_owned() };
+        guard::print_now();
+        eprintln!("{so_far}");
+        return Ok(guard::killed(interrupt::signal().unwrap_or(run::SIGINT)));
     }
     let shown = shown.context("nothing was replayed")?;
     tally.notes.extend(context.names().allowed_in_all(&executor.budget));
@@ -175,7 +180,12 @@ fn finish(
     } else if args.times == 1 {
         run::relay(execution)?;
     }
-    say::news(&context.names().ending(execution, shown.trace.as_ref()));
+    match &shown.trial.verdict {
+        Verdict::Unanswered(silence) => say::news(&format!("{silence}\n")),
+        Verdict::Pass | Verdict::Fail(_) | Verdict::Unjudged => {
+            say::news(&context.names().ending(execution, shown.trace.as_ref()));
+        }
+    }
     say::notes(tally.notes.iter().cloned());
     let expected = format!("as {} says: {}", args.clip.display(), clip.expect.detail);
     eprintln!("raddle: {}", replay_summary(&tally, &expected));

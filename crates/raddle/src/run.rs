@@ -17,7 +17,7 @@ use crate::args::{ExecutionArgs, RunArgs};
 use crate::clip::{self, ClipWriter};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::{allow, say, target};
+use crate::{allow, guard, say, target};
 
 pub(crate) fn run(args: RunArgs) -> Result<Exit> {
     let prepared = Prepared::new(&args.execution)?;
@@ -108,6 +108,7 @@ impl<'a> Prepared<'a> {
             (Some(_), Verdict::Pass, _) => String::new(),
             (_, Verdict::Fail(_), _) => names.ending(execution, trace),
             (None, Verdict::Pass, _) | (_, Verdict::Unjudged, _) => names.ending(execution, None),
+            (_, Verdict::Unanswered(silence), _) => format!("{silence}\n"),
         };
         say::news(&text);
         say::notes(names.allowed(&execution.run, &execution.allowed));
@@ -116,6 +117,8 @@ impl<'a> Prepared<'a> {
         }
         match (&self.expected, verdict) {
             (None, Verdict::Fail(_)) if !execution.outcome.end.is_failure() => Exit::Found,
+            (_, Verdict::Unanswered(_)) if trial.is_stopped() => interrupted(),
+            (_, Verdict::Unanswered(_)) => Exit::Unjudged,
             (None, _) | (_, Verdict::Unjudged) => exit(execution),
             (Some(_), Verdict::Pass) => Exit::Clean,
             (Some(_), Verdict::Fail(_)) => Exit::Found,
@@ -176,8 +179,10 @@ pub(crate) fn relay(execution: &Execution) -> Result<()> {
 pub(crate) fn exit(execution: &Execution) -> Exit {
     match execution.outcome.end {
         End::Exit { status } | End::Exec { status: Status::Exited(status) } => Exit::Status(status),
-        End::Signal { number, .. } | End::Exec { status: Status::Killed(number) } => killed(number),
-        End::Assert { .. } => killed(SIGABRT),
+        End::Signal { number, .. } | End::Exec { status: Status::Killed(number) } => {
+            guard::killed(number)
+        }
+        End::Assert { .. } => guard::killed(SIGABRT),
         End::Deadlock
         | End::LostWakeup
         | End::Livelock { .. }
@@ -192,15 +197,14 @@ pub(crate) fn exit(execution: &Execution) -> Exit {
     }
 }
 
-/// Exits as a command does that was interrupted.
+/// Says that a command was interrupted, and exits as such a command does.
 pub(crate) fn interrupted() -> Exit {
-    killed(interrupt::take().unwrap_or(SIGINT))
+    guard::print_now();
+    eprintln!("raddle: interrupted");
+    guard::killed(interrupt::signal().unwrap_or(SIGINT))
 }
 
-fn killed(number: i32) -> Exit {
-    Exit::Status(128u8.saturating_add(number as u8))
-}
-
-const SIGINT: i32 = 2;
+/// What Ctrl-C sends.
+pub(crate) const SIGINT: i32 = 2;
 /// What a failed assertion ends with.
 const SIGABRT: i32 = 6;

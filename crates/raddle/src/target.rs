@@ -8,11 +8,13 @@ use anyhow::{Context as _, Result, bail};
 use raddle_code::elf::Files;
 use raddle_code::program::Program;
 use raddle_report::render::shell;
+use raddle_trial::oracle::Oracle;
 use raddle_trial::plan::Delay;
 use raddle_trial::verdict::Expected;
 use raddle_trial::{Input, Launch, Order, Output, Plan, target};
 
 use crate::args::{ExpectedArgs, InputArgs, LimitArgs, PlanArgs, TargetArgs};
+use crate::guard;
 use crate::runtime::RUNTIME;
 
 /// The target that was typed, compiled if need be, and found fit.
@@ -155,7 +157,10 @@ pub(crate) fn expected(args: &ExpectedArgs) -> Result<Option<Expected>> {
     let expected = Expected {
         status: args.expect_exit,
         stdout: args.expect_stdout.as_ref().map(read).transpose()?,
-        oracle: args.oracle.clone(),
+        oracle: args.oracle.clone().map(|command| Oracle {
+            command,
+            timeout: args.oracle_timeout.map_or(Some(Oracle::TIMEOUT), timeout),
+        }),
     };
     Ok((expected != Expected::default()).then_some(expected))
 }
@@ -196,10 +201,20 @@ pub(crate) fn again(plan: &PlanArgs, target: &TargetArgs) -> String {
 
 /// What every command does before it starts a target.
 pub(crate) fn prepare() -> Result<()> {
+    fix_addresses();
+    guard::install()
+}
+
+/// The same if a debugger starts the target: what comes from the keyboard is for the debugger.
+pub(crate) fn prepare_for_debugger() -> Result<()> {
+    fix_addresses();
+    Ok(raddle_trial::interrupt::install()?)
+}
+
+fn fix_addresses() {
     if let Err(error) = raddle_trial::fix_addresses() {
         eprintln!(
             "raddle: cannot turn off address randomization ({error}); a program that depends on addresses may run differently each time; see raddle doctor"
         );
     }
-    Ok(raddle_trial::interrupt::install()?)
 }

@@ -137,6 +137,9 @@ pub struct Judge {
     /// A command that decides whether a run passes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oracle: Option<String>,
+    /// Its time limit, 0 for none; none for the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oracle_timeout_ms: Option<u64>,
 }
 
 /// A module that the schedule's sites refer to.

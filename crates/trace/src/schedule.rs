@@ -17,14 +17,14 @@ use crate::id::{Site, ThreadId};
 
 /// An order of execution. The same program with the same inputs and the same schedule has the
 /// same run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Schedule {
     /// Stretches and choices, in chronological order.
     pub steps: Vec<Step>,
 }
 
 /// One part of a schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Step {
     /// A thread runs for a while.

@@ -14,6 +14,7 @@ use raddle_trace::run::Run;
 use raddle_trace::schedule::{Schedule, Step};
 
 use crate::launch::{Input, Launch, Output};
+use crate::oracle::Oracle;
 use crate::outcome::{End, signal_name};
 use crate::plan::{Allow, IDLE_MAX, Order, Plan};
 use crate::recorder::POLICY_AFTER;
@@ -64,6 +65,7 @@ impl Kept<'_> {
         let (Some(schedule), Some(expect)) = (&execution.schedule, outcome) else {
             return Ok(None);
         };
+        let oracle = self.expected.oracle.as_ref();
         let (typed, args) = self.command.split_first().ok_or(KeepError::NoProgram)?;
         Ok(Some(Clip {
             schema: Schema,
@@ -91,7 +93,8 @@ impl Kept<'_> {
                 timeout_ms: self.launch.timeout.map(|timeout| timeout.as_millis() as u64),
                 expect_exit: self.expected.status.map(i32::from),
                 expect_stdout: self.expect_stdout.map(|path| text(path.as_os_str())).transpose()?,
-                oracle: self.expected.oracle.clone(),
+                oracle: oracle.map(|oracle| oracle.command.clone()),
+                oracle_timeout_ms: oracle.and_then(oracle_timeout_ms),
             },
             modules: modules(&execution.run, schedule),
             expect,
@@ -99,6 +102,12 @@ impl Kept<'_> {
             schedule: schedule.clone(),
         }))
     }
+}
+
+/// The time limit of an oracle, as a clip has it: none for the default, 0 for no limit.
+fn oracle_timeout_ms(oracle: &Oracle) -> Option<u64> {
+    let is_default = oracle.timeout == Some(Oracle::TIMEOUT);
+    (!is_default).then(|| oracle.timeout.map_or(0, |timeout| (timeout.as_millis() as u64).max(1)))
 }
 
 fn text(text: &OsStr) -> Result<String, KeepError> {
@@ -114,7 +123,7 @@ pub fn outcome(trial: &Trial, (file, line): (Option<String>, Option<u32>)) -> Op
             return Some(Outcome { kind: OutcomeKind::Pass, detail, file: None, line: None });
         }
         Verdict::Fail(failure) => failure.clone(),
-        Verdict::Unjudged => return None,
+        Verdict::Unjudged | Verdict::Unanswered(_) => return None,
     };
     let detail = match (kind, &trial.execution.outcome.end) {
         // A replay is held against it, and what a dying program says changes with its data.
@@ -260,6 +269,12 @@ pub fn expected(clip: &Clip, launch: &Launch) -> Result<Expected, (PathBuf, io::
     Ok(Expected {
         status: clip.judge.expect_exit.and_then(|status| u8::try_from(status).ok()),
         stdout: stdout.transpose()?,
-        oracle: clip.judge.oracle.clone(),
+        oracle: clip.judge.oracle.clone().map(|command| Oracle {
+            command,
+            timeout: clip
+                .judge
+                .oracle_timeout_ms
+                .map_or(Some(Oracle::TIMEOUT), |ms| (ms > 0).then(|| Duration::from_millis(ms))),
+        }),
     })
 }

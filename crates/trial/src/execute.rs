@@ -17,8 +17,6 @@ use raddle_trace::history::Histories;
 use raddle_trace::id::{Addr, ThreadId};
 use raddle_trace::run::{Module, Run, Thread};
 use raddle_trace::schedule::Schedule;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::BorrowedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use crate::allowed::{self, Lifted};
@@ -31,7 +29,7 @@ use crate::outcome::{self, Doubts, Outcome, Stopped};
 use crate::plan::Plan;
 use crate::recorder::Recorder;
 use crate::shm::Block;
-use crate::wait::{self, Status};
+use crate::wait::{self, Status, readable};
 
 /// What is wanted of an execution beside its outcome.
 pub enum Delivery<'a> {
@@ -167,7 +165,10 @@ fn execution(
     let finish = |capture: Option<Capture>| {
         capture.map(|capture| capture.finish().map_err(LaunchError::Wait)).transpose()
     };
-    let (stdout, stderr) = (finish(running.stdout)?, finish(running.stderr)?);
+    let Running { stdout, stderr, family, .. } = running;
+    // What it has left behind must not print any more.
+    drop(family);
+    let (stdout, stderr) = (finish(stdout)?, finish(stderr)?);
     Ok(Execution { outcome, run, schedule, allowed: Vec::new(), stdout, stderr })
 }
 
@@ -198,8 +199,10 @@ fn follow(
 ) -> Result<(Option<Stopped>, Status), LaunchError> {
     let pid = running.child.id();
     let Some(tracer) = tracer else {
-        // Who cannot wait for it can still end it, and then reap it.
-        let stopped = target.wait(running).inspect_err(|_| target.kill());
+        let stopped = target.wait(running);
+        // Who cannot wait for it can still end it, and then reap it. If it has ended, others of
+        // its group may not have.
+        target.kill();
         let (status, _) = wait::reap(pid).map_err(LaunchError::Wait)?;
         return Ok((stopped.map_err(LaunchError::Wait)?, status));
     };
@@ -263,8 +266,10 @@ fn execute_inner(
             Some(tracer) => follow(&target, &running, Some(tracer))
                 .map(|(stopped, status)| (stopped, status, Duration::ZERO)),
             None => {
-                // Who cannot wait for it can still end it, and then reap it.
-                let stopped = target.wait(&running).inspect_err(|_| target.kill());
+                let stopped = target.wait(&running);
+                // Who cannot wait for it can still end it, and then reap it. If it has ended,
+                // others of its group may not have.
+                target.kill();
                 wait::reap(running.child.id())
                     .and_then(|(status, cpu)| Ok((stopped?, status, cpu)))
                     .map_err(LaunchError::Wait)
@@ -434,18 +439,6 @@ impl Target {
             readable(&watched[..1], None)?;
         }
         Ok(stopped)
-    }
-}
-
-/// Which descriptors are readable once one of them is, or the time is over.
-fn readable(descriptors: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<Vec<bool>> {
-    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-    let mut polled: Vec<_> =
-        descriptors.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-    match poll(&mut polled, timeout.as_ref()) {
-        Ok(_) => Ok(polled.iter().map(|fd| !fd.revents().is_empty()).collect()),
-        Err(rustix::io::Errno::INTR) => Ok(vec![false; descriptors.len()]),
-        Err(error) => Err(error.into()),
     }
 }
 

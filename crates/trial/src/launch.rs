@@ -21,6 +21,7 @@ use raddle_trace::control::{HELD_SIGNALS_SHIFT, VARIABLE};
 use raddle_trace::file::WriteError;
 
 use crate::capture::{self, Capture};
+use crate::family::Family;
 use crate::interrupt;
 use crate::shm::Block;
 
@@ -120,6 +121,8 @@ pub fn fix_addresses() -> io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) child: Child,
+    /// All that it starts; ends with it.
+    pub(crate) family: Family,
     /// Whether its process group is its own.
     pub(crate) own_group: bool,
     pub(crate) stdout: Option<Capture>,
@@ -156,10 +159,10 @@ pub(crate) fn start(
         command.process_group(0);
     }
     prepare(&mut command);
-    let child = command
-        .spawn()
+    let mark = block.map_or_else(String::new, |block| format!("{VARIABLE}={}", address(block)));
+    let (child, family) = Family::start(&mut command, mark.into_bytes())
         .map_err(|source| LaunchError::Start { program: launch.program.clone(), source })?;
-    Ok(Running { child, own_group, stdout, stderr })
+    Ok(Running { child, family, own_group, stdout, stderr })
 }
 
 /// The signals that raddle blocks for itself, as options of the control block: the target inherits
@@ -216,11 +219,15 @@ pub(crate) fn environment(launch: &Launch, block: &Block) -> Vec<(OsString, OsSt
         preload.push(":");
         preload.push(&preload_was);
     }
-    let control = format!("{:010}:{:010}", std::process::id(), block.descriptor());
     variables.insert(PRELOAD.into(), preload);
     variables.insert(PRELOAD_WAS.into(), preload_was);
-    variables.insert(VARIABLE.into(), control.into());
+    variables.insert(VARIABLE.into(), address(block).into());
     padded(launch, variables)
+}
+
+/// Where the target finds its control block. No other target that runs has the same.
+fn address(block: &Block) -> String {
+    format!("{:010}:{:010}", std::process::id(), block.descriptor())
 }
 
 /// The environment that the target would have without raddle.

@@ -15,18 +15,20 @@ pub mod outcome;
 pub mod allowed;
 mod stack;
 pub mod last_words;
+pub mod oracle;
 pub mod verdict;
 pub mod trial;
 pub mod target;
 pub mod clip;
 pub mod interrupt;
+pub mod family;
 pub mod gdb;
 pub mod capture;
 pub mod compile;
 pub mod unpack;
 #[allow(unsafe_code, reason = "memory that is shared with the target")]
 pub mod shm;
-#[allow(unsafe_code, reason = "wait4 has no safe wrapper")]
+#[allow(unsafe_code, reason = "wait4 and code between fork and exec have no safe wrappers")]
 pub mod wait;
 
 pub use capture::Captured;

@@ -4,8 +4,10 @@
 
 use crate::execute::{Delivery, Execution, Tracer, execute, execute_plain, execute_traced};
 use crate::launch::{Launch, LaunchError};
+use crate::oracle::{OracleError, Reason};
+use crate::outcome::End;
 use crate::plan::Plan;
-use crate::verdict::{Expected, Failure, OracleError, Verdict, judge};
+use crate::verdict::{Expected, Failure, Verdict, judge};
 
 /// One execution with its verdict.
 #[derive(Clone, Debug)]
@@ -69,7 +71,27 @@ impl Trial {
     pub fn failure(&self) -> Option<&Failure> {
         match &self.verdict {
             Verdict::Fail(failure) => Some(failure),
-            Verdict::Pass | Verdict::Unjudged => None,
+            Verdict::Pass | Verdict::Unjudged | Verdict::Unanswered(_) => None,
+        }
+    }
+
+    /// Why it says nothing about the target, in words; none if it was judged.
+    #[must_use]
+    pub fn unjudged(&self) -> Option<String> {
+        match &self.verdict {
+            Verdict::Pass | Verdict::Fail(_) => None,
+            Verdict::Unjudged => Some(self.execution.outcome.end.to_string()),
+            Verdict::Unanswered(silence) => Some(silence.to_string()),
+        }
+    }
+
+    /// Whether raddle was told to stop before it could be judged.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        match &self.verdict {
+            Verdict::Pass | Verdict::Fail(_) => false,
+            Verdict::Unjudged => self.execution.outcome.end == End::Interrupted,
+            Verdict::Unanswered(silence) => silence.reason == Reason::Stopped,
         }
     }
 
@@ -87,6 +109,7 @@ mod tests {
 
     use super::*;
     use crate::launch::{Input, Output};
+    use crate::oracle::Oracle;
     use crate::wait::{self, Status};
     use raddle_trace::failure::FailureKind;
 
@@ -144,7 +167,8 @@ mod tests {
     #[test]
     fn a_plain_run_is_judged_by_the_oracle() {
         let oracle = r#"test "$RADDLE_STATUS" = 3 && grep -q yes "$RADDLE_STDOUT""#;
-        let expected = Expected { oracle: Some(oracle.to_owned()), ..Expected::default() };
+        let asked = Oracle { command: oracle.to_owned(), timeout: None };
+        let expected = Expected { oracle: Some(asked), ..Expected::default() };
         check("echo yes; exit 3", &expected, None);
         let rejected = format!("oracle `{oracle}` rejected the run");
         check("echo no; exit 3", &expected, Some((FailureKind::Oracle, &rejected)));

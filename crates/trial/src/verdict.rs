@@ -1,14 +1,11 @@
 //! Pass or fail: an outcome, held against what was expected.
 
-use std::io::{self, Write as _};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-
 use raddle_trace::failure::FailureKind;
 use serde::{Deserialize, Serialize};
 
 use crate::execute::Execution;
 use crate::last_words::{self, LastWords, last_words};
+use crate::oracle::{Answer, Oracle, OracleError, Silence, ask};
 use crate::outcome::{Assertion, End, signal_name};
 use crate::wait::Status;
 
@@ -19,9 +16,8 @@ pub struct Expected {
     pub status: Option<u8>,
     /// Print exactly this; the output must be captured.
     pub stdout: Option<Vec<u8>>,
-    /// Be accepted by this shell command, with status 0. `RADDLE_STATUS` holds the run's exit
-    /// status, `RADDLE_STDOUT` names a file with its standard output.
-    pub oracle: Option<String>,
+    /// Be accepted by this command.
+    pub oracle: Option<Oracle>,
 }
 
 /// Pass or fail.
@@ -33,6 +29,8 @@ pub enum Verdict {
     Fail(Failure),
     /// The run says nothing about the target.
     Unjudged,
+    /// The oracle gave no answer.
+    Unanswered(Silence),
 }
 
 /// In which way a run has failed.
@@ -45,32 +43,6 @@ pub struct Failure {
     /// Where, if the target itself said so: file and line.
     pub place: Option<(String, u32)>,
 }
-
-/// Why the oracle could not be run.
-#[derive(Debug, thiserror::Error)]
-pub enum OracleError {
-    /// The operating system refused.
-    #[error("cannot run oracle `{command}`: {source}")]
-    Io {
-        /// The oracle.
-        command: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// The shell found no such command, or none that it may execute.
-    #[error("oracle `{command}` {}", if *.status == NO_COMMAND { "not found; check its path" } else { "is not executable; check its permissions" })]
-    Command {
-        /// The oracle.
-        command: String,
-        /// The shell's status.
-        status: i32,
-    },
-}
-
-/// The status of a shell that finds no such command (POSIX, shell command language 2.8.2).
-const NO_COMMAND: i32 = 127;
-/// The same, if it may not execute it.
-const NOT_EXECUTABLE: i32 = 126;
 
 /// Judges an execution, under raddle's control or not. An oracle is asked each time.
 pub(crate) fn judge(execution: &Execution, expected: &Expected) -> Result<Verdict, OracleError> {
@@ -131,12 +103,14 @@ fn judge_status(
     {
         return Ok(fail(FailureKind::Output, difference));
     }
-    if let Some(oracle) = &expected.oracle
-        && !ask(oracle, status, printed)?
-    {
-        return Ok(fail(FailureKind::Oracle, format!("oracle `{oracle}` rejected the run")));
-    }
-    Ok(Verdict::Pass)
+    let Some(oracle) = &expected.oracle else { return Ok(Verdict::Pass) };
+    Ok(match ask(oracle, status, printed)? {
+        Answer::Accepted => Verdict::Pass,
+        Answer::Rejected => {
+            fail(FailureKind::Oracle, format!("oracle `{}` rejected the run", oracle.command))
+        }
+        Answer::None(silence) => Verdict::Unanswered(silence),
+    })
 }
 
 /// Where two texts differ first, in words.
@@ -158,52 +132,6 @@ fn difference(printed: &[u8], wanted: &[u8]) -> Option<String> {
     Some(format!("line {} of the output is {}, expected {}", at + 1, line(&printed), line(&wanted)))
 }
 
-fn ask(oracle: &str, status: u8, printed: &[u8]) -> Result<bool, OracleError> {
-    let refused = |source| OracleError::Io { command: oracle.to_owned(), source };
-    let file = TemporaryFile::new(printed).map_err(refused)?;
-    let status = Command::new("sh")
-        .args(["-c", oracle])
-        .env("RADDLE_STATUS", status.to_string())
-        .env("RADDLE_STDOUT", &file.path)
-        .stdin(Stdio::null())
-        // Standard output is for what raddle has to say.
-        .stdout(Stdio::null())
-        .status()
-        .map_err(refused)?;
-    match status.code() {
-        Some(status @ (NO_COMMAND | NOT_EXECUTABLE)) => {
-            Err(OracleError::Command { command: oracle.to_owned(), status })
-        }
-        _ => Ok(status.success()),
-    }
-}
-
-/// A file that goes when this does.
-struct TemporaryFile {
-    path: PathBuf,
-}
-
-impl TemporaryFile {
-    fn new(bytes: &[u8]) -> io::Result<Self> {
-        use std::sync::atomic::{AtomicU32, Ordering};
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("raddle-{}-{number}.stdout", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let mut file = std::fs::File::create_new(&path)?;
-        let file_exists = Self { path };
-        file.write_all(bytes)?;
-        Ok(file_exists)
-    }
-}
-
-impl Drop for TemporaryFile {
-    fn drop(&mut self) {
-        // At worst a file stays in the temporary directory.
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,22 +144,5 @@ mod tests {
         assert_eq!(difference("a\nc\n", "a\nb\n").as_deref(), Some(expected));
         let expected = "line 2 of the output is nothing, expected «b»";
         assert_eq!(difference("a\n", "a\nb\n").as_deref(), Some(expected));
-    }
-
-    #[test]
-    fn an_oracle_sees_status_and_output() {
-        let oracle = r#"test "$RADDLE_STATUS" = 3 && grep -q yes "$RADDLE_STDOUT""#;
-        assert!(ask(oracle, 3, b"oh yes\n").expect("a shell"));
-        assert!(!ask(oracle, 0, b"oh yes\n").expect("a shell"));
-        assert!(!ask(oracle, 3, b"no\n").expect("a shell"));
-    }
-
-    #[test]
-    fn an_oracle_that_is_no_command_is_not_asked() {
-        let error = ask("/nonexistent/command", 0, b"").expect_err("no command");
-        let expected = "oracle `/nonexistent/command` not found; check its path";
-        assert_eq!(error.to_string(), expected);
-        let error = ask("/etc", 0, b"").expect_err("a directory");
-        assert_eq!(error.to_string(), "oracle `/etc` is not executable; check its permissions");
     }
 }

@@ -5,7 +5,13 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use std::time::Duration;
+
+use nix::sys::signal::SigSet;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::BorrowedFd;
 
 /// How a process ended, as the kernel tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -43,14 +49,33 @@ pub fn reap(pid: u32) -> io::Result<(Status, Duration)> {
     Ok((status, duration(usage.ru_utime) + duration(usage.ru_stime)))
 }
 
+/// Lets a program that is started find these signals unblocked, although they are blocked here.
+pub(crate) fn unblocked(command: &mut Command, signals: SigSet) {
+    // SAFETY: the closure makes one system call, which is safe after a fork, and allocates nothing.
+    unsafe { command.pre_exec(move || Ok(signals.thread_unblock()?)) };
+}
+
+/// Which descriptors are readable once one of them is, or the time is over.
+pub(crate) fn readable(
+    descriptors: &[BorrowedFd<'_>],
+    timeout: Option<Duration>,
+) -> io::Result<Vec<bool>> {
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    let mut polled: Vec<_> =
+        descriptors.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    match poll(&mut polled, timeout.as_ref()) {
+        Ok(_) => Ok(polled.iter().map(|fd| !fd.revents().is_empty()).collect()),
+        Err(rustix::io::Errno::INTR) => Ok(vec![false; descriptors.len()]),
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn duration(time: libc::timeval) -> Duration {
     Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
 
     #[expect(clippy::zombie_processes, reason = "`reap` is what is tested here")]

@@ -25,6 +25,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::facts::{Facts, LoopIteration, Pair, PairFact, Point};
 use super::formula::{Counts, Formula};
 use super::runs::{Bits, Runs};
+use crate::stop::unless_stopped;
 
 /// The procedure that found a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,7 +101,8 @@ const ACCIDENT: f64 = 0.05;
 /// Maximum number of suspects per procedure.
 const SUSPECTS_MAX: usize = 200;
 
-/// All suspects of a failing run, by procedure and then by when they occurred.
+/// All suspects of a failing run, by procedure and then by when they occurred; those that were
+/// found so far if it is stopped.
 #[must_use]
 pub fn suspects(failed: &Facts, runs: &Runs<'_>) -> Vec<Suspect> {
     let passing = runs.passed_pairs();
@@ -141,7 +143,7 @@ fn missing_pairs(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits
             _ => together.entry(bits).or_default().push(*pair),
         }
     }
-    for pairs in together.values() {
+    for pairs in unless_stopped(together.values()) {
         let there: Vec<_> = pairs.iter().filter_map(|&pair| failed.pair(pair)).collect();
         for &pair in pairs.iter().filter(|pair| is_missing(pair)) {
             let elsewhere = |other: &&PairFact| {
@@ -246,7 +248,7 @@ fn coupled_pairs(failed: &Facts, runs: &Runs<'_>, passing: &FxHashMap<Pair, Bits
     let mut suspects = Vec::new();
     for level in [Level::Pc, Level::Thread, Level::Loop] {
         let mut all_coupled: Vec<CoupledPairs<'_>> = Vec::new();
-        for (at, (one, bits)) in known.iter().enumerate() {
+        for (at, (one, bits)) in unless_stopped(known.iter().enumerate()) {
             for (two, others) in known[at + 1..].iter().take(NEAR) {
                 if told.contains(&[one.pair, two.pair]) {
                     continue;

@@ -7,6 +7,7 @@ use super::{fits, is_lock_word};
 use crate::accesses::Unit;
 use crate::anomaly::{Anomaly, AnomalyKind};
 use crate::pattern::Pattern;
+use crate::stop::unless_stopped;
 use crate::witness::AccessKind;
 
 /// Finds the matches of a one-variable pattern at a location.
@@ -50,7 +51,7 @@ fn match_three(found: &mut Found<'_>, view: &View<'_>, pattern: &Pattern, places
     }
     let n_sites = view.sites.len();
     let mut known = vec![Known::default(); view.pairs.len() * n_sites];
-    for (at, two) in view.doubles.iter().enumerate() {
+    for (at, two) in unless_stopped(view.doubles.iter().enumerate()) {
         if !fits(writes[0], two.kinds[0]) || !fits(writes[1], two.kinds[1]) {
             continue;
         }
@@ -127,7 +128,8 @@ fn match_four(found: &mut Found<'_>, view: &View<'_>, pattern: &Pattern, places:
         fits(writes[0], two.kinds[0]) && fits(writes[1], two.kinds[1])
     };
     let doubles = || view.doubles.iter().zip(&view.cell.doubles);
-    for (one, first) in doubles().filter(|(one, _)| fit(one, [writes[0], writes[1]])) {
+    let ones = doubles().filter(|(one, _)| fit(one, [writes[0], writes[1]]));
+    for (one, first) in unless_stopped(ones) {
         for (two, second) in doubles().filter(|(two, _)| fit(two, [writes[2], writes[3]])) {
             if one.thread == two.thread || !one.spans[0].overlaps(two.spans[0]) {
                 continue;

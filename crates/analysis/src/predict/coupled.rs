@@ -10,6 +10,7 @@ use crate::anomaly::AnomalyKind;
 use crate::classes::AccessClasses;
 use crate::nearby::CoupledPair;
 use crate::pattern::Pattern;
+use crate::stop::unless_stopped;
 use crate::witness::{AccessKind, Witness};
 
 /// Finds the matches of two-variable patterns.
@@ -26,7 +27,7 @@ pub(super) fn coupled_pairs(found: &mut Found<'_>, patterns: &[Pattern]) {
     sorted.sort_by_key(|(place, _)| *place);
     let mut tried = FxHashSet::default();
     for here in sorted.chunk_by(|(one, _), (two, _)| one == two) {
-        for (_, one) in here {
+        for (_, one) in unless_stopped(here.iter()) {
             for (_, two) in here {
                 let classes = &found.model.classes;
                 let of = |coupled: &CoupledPair| {

@@ -40,9 +40,11 @@ use crate::anomaly::{Anomaly, AnomalyKind};
 use crate::deadlock;
 use crate::model::Model;
 use crate::pattern::{Pattern, PatternKind};
+use crate::stop::unless_stopped;
 use crate::witness::{AccessKind, Witness};
 
-/// The anomalies that a run implies, each once by its sites, the most promising first.
+/// The anomalies that a run implies, each once by its sites, the most promising first; those that
+/// were found so far if it is stopped.
 #[must_use]
 pub fn predict(model: &Model, patterns: &[Pattern]) -> Vec<Anomaly> {
     let mut found = Found::new(model);
@@ -50,7 +52,7 @@ pub fn predict(model: &Model, patterns: &[Pattern]) -> Vec<Anomaly> {
     let single: Vec<_> =
         patterns.iter().filter(|pattern| pattern.kind == PatternKind::Atomicity).collect();
     let mut viewer = Viewer::default();
-    for cell in &model.cells {
+    for cell in unless_stopped(model.cells.iter()) {
         let view = viewer.view(&mut found, cell);
         orders::orders(&mut found, &view, &races);
         for pattern in &single {
@@ -68,7 +70,7 @@ pub fn predict(model: &Model, patterns: &[Pattern]) -> Vec<Anomaly> {
 /// Finds wake-ups that can come before the wait that needs them.
 fn wake_ups(found: &mut Found<'_>) {
     let model = found.model;
-    for wait in &model.waits {
+    for wait in unless_stopped(model.waits.iter()) {
         for signal in model.signals.iter().filter(|signal| signal.addr == wait.addr) {
             let way = [*signal, *wait];
             if signal.thread != wait.thread

@@ -6,6 +6,7 @@ use super::view::{SingleView, View};
 use crate::accesses::Unit;
 use crate::anomaly::AnomalyKind;
 use crate::pattern::{Pattern, PatternKind};
+use crate::stop::unless_stopped;
 use crate::witness::{AccessKind, Witness};
 
 /// For each race pattern, which of the two accesses write.
@@ -37,7 +38,7 @@ pub(super) fn orders(found: &mut Found<'_>, view: &View<'_>, races: &Races) {
     let begin = view.singles.iter().map(|one| one.seqs[0]).min().unwrap_or(0);
     let n = view.sites.len();
     let mut outlooks = vec![Outlook::Unknown; n * n * 2];
-    for (at, one) in view.singles.iter().enumerate() {
+    for (at, one) in unless_stopped(view.singles.iter().enumerate()) {
         for two in &view.singles[at + 1..] {
             if one.thread == two.thread
                 || !(one.kind.writes() || two.kind.writes())

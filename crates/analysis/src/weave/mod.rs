@@ -31,6 +31,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::model::Model;
 use crate::skeleton::{Stretch, SyncKind};
 use crate::starts::Starts;
+use crate::stop::is_requested;
 use crate::witness::Witness;
 
 /// Where threads wait for their event.
@@ -82,7 +83,8 @@ pub fn schedule(model: &Model, stretches: &[Stretch], run: &Run) -> Schedule {
     Schedule { steps: choices.chain(runs).collect() }
 }
 
-/// The stretches that make these events happen in this order, through the last one.
+/// The stretches that make these events happen in this order, through the last one. Stuck if it is
+/// stopped.
 pub fn weave(model: &Model, order: &[Witness], hold: Hold) -> Result<Vec<Stretch>, Stuck> {
     let mut weaving = Weaving::new(model);
     let Some((first, rest)) = order.split_first() else { return Ok(Vec::new()) };
@@ -145,7 +147,7 @@ fn search(from: Weaving<'_>, order: &[Witness]) -> Result<Vec<Stretch>, Stuck> {
             continue;
         }
         stuck = Stuck { thread: next.thread, at: weaving.done[next.thread.0 as usize] };
-        if seen.len() > STATES_MAX {
+        if seen.len() > STATES_MAX || is_requested() {
             break;
         }
         for thread in 0..weaving.done.len() {
@@ -225,7 +227,7 @@ impl<'a> Weaving<'a> {
         let model = self.model;
         let from = model.starts.get_or_init(|| Starts::new(model)).advance(self, thread, steps);
         for stretch in &model.skeleton.stretches[from..] {
-            if self.done[thread.0 as usize] >= steps {
+            if self.done[thread.0 as usize] >= steps || is_requested() {
                 return;
             }
             self.follow(stretch, thread, steps);
@@ -312,6 +314,9 @@ impl<'a> Weaving<'a> {
         loop {
             let at = self.done[index];
             let stuck = Stuck { thread, at };
+            if is_requested() {
+                return Err(stuck);
+            }
             let Err(obstacle) = self.run(thread, steps) else { return Ok(()) };
             match obstacle {
                 Obstacle::Lock { lock, holder } => {

@@ -5,6 +5,7 @@ use raddle_trace::id::ThreadId;
 use super::Weaving;
 use crate::model::Model;
 use crate::starts::{Start, Starts};
+use crate::stop::unless_stopped;
 
 /// Number of starting points. A schedule walks half of the distance between two of them on
 /// average.
@@ -16,7 +17,7 @@ impl Starts {
         let every = seen.len() / N_STARTS + 1;
         let mut weaving = Weaving::new(model);
         let mut starts = Vec::new();
-        for (at, stretch) in seen.iter().enumerate() {
+        for (at, stretch) in unless_stopped(seen.iter().enumerate()) {
             if at % every == 0 {
                 starts.push(Start::new(&weaving, at));
             }

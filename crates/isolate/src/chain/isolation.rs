@@ -8,6 +8,7 @@ use raddle_trace::file::{ReadError, Trace, TraceError, WriteError};
 use raddle_trace::id::{Pc, ThreadId};
 use raddle_trace::run::Run;
 use raddle_trial::allowed::Lifted;
+use raddle_trial::oracle::Silence;
 use raddle_trial::verdict::Expected;
 use raddle_trial::{Launch, LaunchError, Plan, TrialError};
 
@@ -135,6 +136,12 @@ pub enum IsolateError {
     /// The time limit ended it.
     #[error("it did not end in time, which says nothing; --timeout allows more")]
     TimedOut,
+    /// The oracle gave no answer.
+    #[error("{silence}")]
+    Unanswered {
+        /// Why not.
+        silence: Silence,
+    },
     /// The kernel does not let us trace.
     #[error(
         "the kernel does not allow raddle to trace the program; allow it with `sysctl -w kernel.yama.ptrace_scope=1`, in a container with --cap-add=SYS_PTRACE or --security-opt seccomp=unconfined"
@@ -148,7 +155,7 @@ pub enum IsolateError {
     Launch(LaunchError),
     /// The user's own judge could not be asked.
     #[error(transparent)]
-    Oracle(#[from] raddle_trial::verdict::OracleError),
+    Oracle(#[from] raddle_trial::oracle::OracleError),
     /// A trace could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),

@@ -20,7 +20,6 @@ mod isolation;
 mod run;
 
 use raddle_trial::LaunchError;
-use raddle_trial::verdict::Verdict;
 use tempfile::TempDir;
 
 use crate::check::CauseKind;
@@ -155,7 +154,7 @@ impl Session<'_> {
                 self.notes.push(note.to_owned());
             }
             if suppressing.trial.failure().is_none() {
-                if suppressing.trial.verdict == Verdict::Unjudged {
+                if suppressing.trial.unjudged().is_some() {
                     let ending = suppressing.ending();
                     let note = format!("the suppressed execution could not be judged: {ending}");
                     self.notes.push(note);

@@ -27,6 +27,7 @@ impl Ran {
         match &self.trial.verdict {
             Verdict::Fail(failure) => failure.detail.clone(),
             Verdict::Pass | Verdict::Unjudged => self.end().to_string(),
+            Verdict::Unanswered(silence) => silence.to_string(),
         }
     }
 
@@ -44,11 +45,14 @@ impl Session<'_> {
     /// The failing execution.
     pub(super) fn original(&mut self) -> Result<Ran, IsolateError> {
         let ran = self.run(Job::default(), true)?;
-        match ran.trial.verdict {
+        match &ran.trial.verdict {
             Verdict::Fail(_) => Ok(ran),
             Verdict::Pass => Err(IsolateError::Passes { ending: ran.ending() }),
             Verdict::Unjudged if matches!(ran.end(), End::TimedOut { .. }) => {
                 Err(IsolateError::TimedOut)
+            }
+            Verdict::Unanswered(silence) => {
+                Err(IsolateError::Unanswered { silence: silence.clone() })
             }
             Verdict::Unjudged => {
                 let why = match ran.end() {
@@ -106,8 +110,5 @@ impl Session<'_> {
 
 /// A trial that nobody has interrupted.
 pub(super) fn uninterrupted(trial: Trial) -> Result<Trial, IsolateError> {
-    match trial.execution.outcome.end {
-        End::Interrupted => Err(IsolateError::Interrupted),
-        _ => Ok(trial),
-    }
+    if trial.is_stopped() { Err(IsolateError::Interrupted) } else { Ok(trial) }
 }

@@ -70,7 +70,7 @@ pub(super) fn attempt(
             }
             Verdict::Pass if followed => n_feasible += usize::from(after == Policy::Rr),
             // It would be left at the same place again.
-            Verdict::Pass | Verdict::Unjudged => force.skip_schedule(),
+            Verdict::Pass | Verdict::Unjudged | Verdict::Unanswered(_) => force.skip_schedule(),
         }
         if n_feasible == wanted && force.is_at_end() {
             break;
@@ -79,6 +79,8 @@ pub(super) fn attempt(
     Ok(match (n_feasible, n_runs) {
         (1.., _) => Attempt::Benign,
         (0, 0) if runner.is_over() => Attempt::Untested,
+        // There may be more ways to try it.
+        (0, _) if runner.is_stopped() => Attempt::Untested,
         (0, _) => Attempt::Infeasible(left),
     })
 }

@@ -10,6 +10,7 @@
 //! **Other policies.** That threads share nothing in one run does not mean that they never do. The
 //! order of threads makes no difference only if runs under every policy say so, and all end alike.
 
+use raddle_analysis::stop;
 use raddle_analysis::weave::schedule;
 use raddle_trace::control::{Policy, State};
 use raddle_trace::id::{Site, ThreadId};
@@ -73,7 +74,9 @@ impl Bases {
             .map(|(seed, order)| Plan { order, seed, ..plan.clone() })
             .collect();
         let others = record(&plans)?;
-        let is_no_order = others.len() == plans.len() && others.iter().all(is_alike);
+        // If the hunt was stopped, perhaps not all of a run was read.
+        let is_complete = others.len() == plans.len() && !stop::is_requested();
+        let is_no_order = is_complete && others.iter().all(is_alike);
         runs.extend(others);
         Ok(Self { runs, is_no_order })
     }

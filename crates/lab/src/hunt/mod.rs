@@ -21,6 +21,7 @@ use self::finding::Finding;
 use self::search::Search;
 pub use self::search::{Coverage, Stopped, Tally};
 use crate::anomalies::Predicted;
+use crate::budget::Budget;
 use crate::compare::Example;
 use crate::difference::{Difference, Side, difference};
 use crate::error::LabError;
@@ -49,8 +50,8 @@ pub struct Settings {
 
 /// What came of a hunt.
 pub enum Hunted {
-    /// The user stopped it before anything was found.
-    Interrupted,
+    /// It was stopped before a run could be judged.
+    NoRun,
     /// The first run says nothing about the program.
     NotJudged(Box<Trial>),
     /// The first run did not end in time.
@@ -109,7 +110,7 @@ pub fn hunt(executor: &Executor<'_>, settings: &Settings) -> Result<Hunted, LabE
         }
     }
     let mut runs = first_runs.into_iter();
-    let Some(first) = runs.next() else { return Ok(Hunted::Interrupted) };
+    let Some(first) = runs.next() else { return Ok(Hunted::NoRun) };
     if let Some(hunted) = hopeless(&first) {
         return Ok(hunted);
     }
@@ -128,15 +129,24 @@ pub fn hunt(executor: &Executor<'_>, settings: &Settings) -> Result<Hunted, LabE
         let trial = Box::new(first.recorded.trial);
         return Ok(Hunted::NoOrder(NoOrder::NothingShared, trial));
     }
-    let stopped = search.run(first, bases.runs)?;
-    if executor.budget.is_interrupted() && search.groups.is_empty() {
-        return Ok(Hunted::Interrupted);
-    }
+    let ended = search.run(first, bases.runs)?;
     let Conclusion { findings, n_gone } = conclude(&search, repeats)?;
     let (tally, coverage) = (search.tally, search.coverage);
-    let stopped = if executor.budget.is_interrupted() { Stopped::Interrupted } else { stopped };
+    let stopped = stopped(&executor.budget, ended);
     let difference = irregular;
     Ok(Hunted::Done(Box::new(Hunt { findings, tally, coverage, stopped, n_gone, difference })))
+}
+
+/// Why the hunt ended, whose search ended for this reason. It may have been stopped while it
+/// explained what the search had found.
+fn stopped(budget: &Budget, ended: Stopped) -> Stopped {
+    if budget.is_interrupted() {
+        Stopped::Interrupted
+    } else if budget.is_stopped() && budget.left() > 0 {
+        Stopped::Time
+    } else {
+        ended
+    }
 }
 
 fn first_plan(settings: &Settings) -> Plan {
@@ -183,7 +193,7 @@ fn hopeless(first: &Predicted) -> Option<Hunted> {
     if let End::TimedOut { .. } = end {
         return Some(Hunted::NoEnd(trial()));
     }
-    if end.is_unjudged() {
+    if recorded.trial.unjudged().is_some() {
         return Some(Hunted::NotJudged(trial()));
     }
     let is_one = recorded.run().threads.len() < 2;

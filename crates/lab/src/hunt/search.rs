@@ -430,6 +430,12 @@ impl<'a> Search<'a> {
         self.executor.report(Progress::Searching {
             n_runs: self.executor.budget.n_runs(),
             n_predicted: self.tally.predicted,
+            n_observed: self.tally.observed,
+            n_decided: [self.tally.failing, self.tally.benign, self.tally.infeasible],
+            n_explored: self.tally.explored,
+            n_recorded: self.tally.recorded,
+            n_orders: self.passing.len(),
+            n_since_new: [self.coverage.n_since_new, self.coverage.n_since_new_recorded],
             n_queued: self.queue.len(),
             n_failures: self.groups.len(),
         });

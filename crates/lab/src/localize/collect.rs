@@ -132,8 +132,8 @@ impl Collection<'_> {
                     }
                     None => {
                         done.n_not_judged += 1;
-                        let end = trial.execution.outcome.end.to_string();
-                        done.not_judged.get_or_insert(end);
+                        let why = trial.unjudged().unwrap_or_default();
+                        done.not_judged.get_or_insert(why);
                     }
                 }
             }
@@ -160,7 +160,7 @@ impl Collection<'_> {
         let together = self
             .executor
             .all(&[(), ()], collect::RUNS_MAX, |(), runner| self.comparable(runner, &spec))?;
-        if together[0] != together[1] {
+        if together[0] != together[1] && !self.executor.budget.is_stopped() {
             self.goes_one_by_one(&spec)?;
         }
         Ok(())
@@ -175,7 +175,8 @@ impl Collection<'_> {
         let alone = || self.comparable(&self.executor.alone(collect::RUNS_MAX), spec);
         // The first one finds what others have left.
         alone()?;
-        let is_disturbed = alone()? == alone()?;
+        let (one, two) = (alone()?, alone()?);
+        let is_disturbed = one.is_some() && one == two;
         if is_disturbed {
             self.executor.go_one_by_one();
         }

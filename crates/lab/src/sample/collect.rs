@@ -129,19 +129,21 @@ pub fn collect(
     let mut is_unsteady = false;
     let n_steps = trial.execution.outcome.n_steps;
     let failed = match &trial.verdict {
-        Verdict::Unjudged => return Ok(Some(Sampled { trial, sample: None, is_unsteady: false })),
+        Verdict::Unjudged | Verdict::Unanswered(_) => {
+            return Ok(Some(Sampled { trial, sample: None, is_unsteady: false }));
+        }
         Verdict::Pass => None,
         Verdict::Fail(failure) => {
             let failed = failed(runner, &trial, failure);
             if n_steps <= DETAILED_MAX && spec.is_repeatable() {
                 let again = in_detail(runner, spec, plan, settings)?;
                 let key = |again: &Sampled| again.sample.as_ref()?.key().map(ToOwned::to_owned);
-                if let Some(again) = again
-                    && key(&again).as_ref() == Some(&failed.key)
-                {
-                    return Ok(Some(again));
+                if let Some(again) = again {
+                    if key(&again).as_ref() == Some(&failed.key) {
+                        return Ok(Some(again));
+                    }
+                    is_unsteady = true;
                 }
-                is_unsteady = true;
             }
             Some(failed)
         }
@@ -180,7 +182,9 @@ pub fn in_detail(
     let failed = match &trial.verdict {
         Verdict::Pass => None,
         Verdict::Fail(failure) => Some(failed(runner, &trial, failure)),
-        Verdict::Unjudged => return Ok(Some(Sampled { trial, sample: None, is_unsteady: false })),
+        Verdict::Unjudged | Verdict::Unanswered(_) => {
+            return Ok(Some(Sampled { trial, sample: None, is_unsteady: false }));
+        }
     };
     let outcome = &trial.execution.outcome;
     for event in last_events(outcome) {

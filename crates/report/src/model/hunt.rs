@@ -27,7 +27,7 @@ pub struct Hunt {
 }
 
 impl Hunt {
-    /// Whether no order but that of the first run was executed.
+    /// Whether nothing came of any order but that of the first run.
     #[must_use]
     pub const fn is_untested(&self) -> bool {
         let tried = self.anomalies.feasible + self.anomalies.infeasible + self.explored;

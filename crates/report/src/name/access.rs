@@ -35,6 +35,7 @@ impl Names<'_> {
     ) -> Vec<Named> {
         // A trace that cannot be read further has named all that it can.
         let events = trace.into_iter().flat_map(|trace| trace.events().map_while(Result::ok));
+        let events = events.take_while(|_| !(self.is_late)());
         let mut namer = Namer::new(run, self.cache);
         let mut by_seq: FxHashMap<u64, Vec<(usize, usize)>> = FxHashMap::default();
         for (group, accesses) in groups.iter().enumerate() {

@@ -45,6 +45,7 @@ impl Names<'_> {
                 "{failures} did not come again when nothing else ran; parallel runs may disturb each other: try --jobs 1"
             ));
         }
+        notes.extend(untested(budget));
         let n_runs = budget.n_runs();
         if budget.n_failed() == n_runs && n_runs > 10 {
             notes.push(
@@ -73,20 +74,33 @@ impl Names<'_> {
         }
     }
 
-    /// A hunt in a program in which the order of threads makes no difference.
+    /// A hunt that was stopped before a run could be judged.
     #[must_use]
-    pub fn no_order(&self, why: NoOrder, trial: &Trial, budget: &Budget) -> Hunt {
-        let why = match why {
-            NoOrder::OneThread => "only one thread ran, so there is no order to change",
-            NoOrder::NothingShared => {
-                "its threads share no memory that is written and wait only for each other to end, so their order makes no difference"
-            }
-        };
-        let failure = trial.failure().map(|failure| {
-            let execution = &trial.execution;
-            self.failure(&execution.run, &execution.outcome, failure, None)
-        });
-        let finding = failure.map(|failure| Finding {
+    pub fn no_run(&self, budget: &Budget) -> Hunt {
+        Hunt {
+            trials: trials(budget, 0),
+            anomalies: Anomalies::default(),
+            recorded: 0,
+            explored: 0,
+            stopped: match () {
+                () if budget.is_interrupted() => Stopped::Interrupted,
+                () if budget.is_stopped() => Stopped::Time,
+                () => Stopped::Runs,
+            },
+            coverage: Coverage::default(),
+            findings: Vec::new(),
+            notes: untested(budget).into_iter().collect(),
+        }
+    }
+
+    /// A failure as it was seen, without an explanation; none if the run did not fail.
+    #[must_use]
+    pub fn unexplained(&self, trial: &Trial) -> Option<Finding> {
+        let execution = &trial.execution;
+        let failure = trial.failure()?;
+        let failure = self.failure(&execution.run, &execution.outcome, failure, None);
+        let schedule = execution.schedule.as_ref();
+        Some(Finding {
             id: id::of_failure(&failure),
             kind: FindingKind::Failure,
             pattern: String::new(),
@@ -97,9 +111,21 @@ impl Names<'_> {
             forced: None,
             failure: Some(failure),
             clip: None,
-            switches: 0,
+            switches: schedule.map_or(0, |schedule| schedule.n_runs().saturating_sub(1)),
             isolation: None,
-        });
+        })
+    }
+
+    /// A hunt in a program in which the order of threads makes no difference.
+    #[must_use]
+    pub fn no_order(&self, why: NoOrder, trial: &Trial, budget: &Budget) -> Hunt {
+        let why = match why {
+            NoOrder::OneThread => "only one thread ran, so there is no order to change",
+            NoOrder::NothingShared => {
+                "its threads share no memory that is written and wait only for each other to end, so their order makes no difference"
+            }
+        };
+        let finding = self.unexplained(trial).map(|finding| Finding { switches: 0, ..finding });
         Hunt {
             trials: trials(budget, 0),
             anomalies: Anomalies::default(),
@@ -186,8 +212,25 @@ impl Names<'_> {
     }
 }
 
+/// What to say of a hunt if no run could be judged.
+pub const NO_RUN: &str = "no run could be judged, so nothing was tested";
+
+/// What the user should know about runs that were not judged.
+fn untested(budget: &Budget) -> Option<String> {
+    let n_runs = budget.n_runs();
+    let n_unjudged = budget.n_not_judged() - budget.n_cut_short();
+    if budget.n_judged() == 0 {
+        Some(NO_RUN.to_owned())
+    } else if n_unjudged > 0 {
+        Some(format!("{n_unjudged} of {n_runs} runs could not be judged"))
+    } else {
+        None
+    }
+}
+
 /// Executions so far.
-pub(super) fn trials(budget: &Budget, infeasible: usize) -> Trials {
+#[must_use]
+pub fn trials(budget: &Budget, infeasible: usize) -> Trials {
     Trials {
         total: budget.n_runs(),
         failed: budget.n_failed(),

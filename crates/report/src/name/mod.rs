@@ -15,19 +15,27 @@ mod trace;
 
 use raddle_symbols::Cache;
 
-pub use self::hunt::HuntInput;
+pub use self::hunt::{HuntInput, NO_RUN, trials};
 pub use self::localization::LocalizationInput;
 pub use self::trace::stats;
 
 /// Gives names to ids.
 pub struct Names<'a> {
     cache: &'a Cache,
+    /// Whether there is no time to read whole traces.
+    is_late: fn() -> bool,
 }
 
 impl<'a> Names<'a> {
     /// Names from the modules in a cache.
     #[must_use]
     pub fn new(cache: &'a Cache) -> Self {
-        Self { cache }
+        Self { cache, is_late: || false }
+    }
+
+    /// Traces are read only as long as it is not late. Then some memory has no name.
+    #[must_use]
+    pub fn unless(self, is_late: fn() -> bool) -> Self {
+        Self { is_late, ..self }
     }
 }

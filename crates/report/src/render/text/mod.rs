@@ -62,20 +62,30 @@ pub fn hunt_summary(hunt: &Hunt, seconds: f64) -> Vec<String> {
         counts.join(", "),
         hunt.explored,
     );
-    let is_found = hunt.failing().next().is_some();
-    let nothing = match () {
-        () if is_found => None,
-        () if hunt.is_untested() => {
-            Some("nothing was tested: no order but that of the first run was executed")
-        }
-        () if a.untested > a.predicted / 2 => {
-            Some("nothing failed, but most of what was predicted was not tested")
-        }
-        () => Some("nothing failed"),
-    };
-    let lines = [Some(counts), Some(stopped), nothing.map(str::to_owned)];
-    lines.into_iter().flatten().collect()
+    vec![counts, stopped]
 }
+
+/// What came of a hunt that is complete and found nothing; none if it did find something, if there
+/// was nothing to search for, or if no run was judged, which a note says.
+#[must_use]
+pub fn hunt_result(hunt: &Hunt) -> Option<&'static str> {
+    let n_judged = hunt.trials.total - hunt.trials.not_judged;
+    if hunt.stopped == Stopped::NoOrder || n_judged == 0 || hunt.failing().next().is_some() {
+        return None;
+    }
+    Some(if hunt.is_untested() && n_judged <= FIRST_RUNS {
+        "nothing was tested: no order but that of the first run was executed"
+    } else if hunt.is_untested() {
+        "nothing was tested: nothing that was predicted could be tried to the end"
+    } else if hunt.anomalies.untested > hunt.anomalies.predicted / 2 {
+        "nothing failed, but most of what was predicted was not tested"
+    } else {
+        "nothing failed"
+    })
+}
+
+/// Runs by which a hunt begins, all in the same order.
+const FIRST_RUNS: usize = 2;
 
 /// Why a hunt ended; none if it had nothing to search for.
 fn stopped(hunt: &Hunt, seconds: f64) -> Option<String> {
