@@ -261,8 +261,8 @@ pub(crate) struct TalkArgs {
 /// When a run counts as one that does not end.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct LimitArgs {
-    /// Number of steps after which a run counts as a hang; 0 for no limit [default: 50 times those
-    /// of the first run if there are several, else 10^10]
+    /// Number of steps after which a run counts as a hang; 0 for no limit [default: 10^10; for
+    /// hunt, 50 times those of the first run, but 50 to 200 million; for localize, 10^9]
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) max_steps: Option<u64>,
     /// Number of steps that threads may spin without progress before the run counts as a livelock; 0

@@ -11,7 +11,7 @@ pub(crate) struct Question {
     pub(crate) last: Option<u32>,
     /// Why it gave it up.
     pub(crate) reason: Switch,
-    /// Where.
+    /// The code address at which it gave it up.
     pub(crate) pc: u64,
     /// Whether its stretch was compared with the schedule.
     pub(super) is_compared: bool,
