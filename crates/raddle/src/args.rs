@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use raddle_trace::allow::AllowedList;
+use raddle_trace::expiry::Expiry;
 use raddle_trial::plan::{Delay, Order};
 
 /// Finds the thread order that breaks a program, replays it, and explains the failure.
@@ -72,6 +73,11 @@ pub(crate) struct HuntArgs {
     /// Also trace each failure back to the write that caused it, as `raddle isolate` does
     #[arg(long)]
     pub(crate) isolate: bool,
+    /// When sleeps and time-outs may end while other threads can run: idle (never), fair (if each of
+    /// them had its share of steps, or is delayed by up to 10 ms), or any (at any time) [default:
+    /// fair; last, orders that delay a thread by up to 1 s]
+    #[arg(long, value_name = "WHEN", hide_possible_values = true)]
+    pub(crate) expiry: Option<ExpiryName>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
@@ -112,6 +118,8 @@ pub(crate) struct LocalizeArgs {
     /// Random seed of the first run
     #[arg(long, value_name = "N", default_value = "0", value_parser = number)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) expiry: ExpiryArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
@@ -271,6 +279,56 @@ pub(crate) struct LimitArgs {
     pub(crate) max_idle: u64,
 }
 
+/// When deadlines expire.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ExpiryArgs {
+    /// When sleeps and time-outs may end while other threads can run: idle (never), fair (if each of
+    /// them had its share of steps, or is delayed by up to 10 ms), or any (at any time)
+    #[arg(long, value_name = "WHEN", default_value = "fair", hide_possible_values = true)]
+    pub(crate) expiry: ExpiryName,
+    /// The former name of --expiry any
+    #[arg(long, hide = true, conflicts_with = "expiry")]
+    early_sleepers: bool,
+}
+
+impl ExpiryArgs {
+    /// What was typed.
+    pub(crate) fn name(self) -> ExpiryName {
+        if self.early_sleepers { ExpiryName::Any } else { self.expiry }
+    }
+}
+
+/// When deadlines expire beside threads that can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExpiryName {
+    /// Never.
+    Idle,
+    /// When each of them had its share.
+    Fair,
+    /// At any time.
+    Any,
+}
+
+impl ExpiryName {
+    /// The rule of this name.
+    pub(crate) fn expiry(self) -> Expiry {
+        match self {
+            Self::Idle => Expiry::IDLE,
+            Self::Fair => Expiry::FAIR,
+            Self::Any => Expiry::ANY,
+        }
+    }
+
+    /// The name, as it is typed.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Fair => "fair",
+            Self::Any => "any",
+        }
+    }
+}
+
 /// What does not end a run.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct AllowArgs {
@@ -305,9 +363,8 @@ pub(crate) struct PlanArgs {
     /// Allow spurious wake-ups of condition variables, as POSIX does
     #[arg(long)]
     pub(crate) spurious: bool,
-    /// Allow threads to run before their sleep is over, as if others were slow
-    #[arg(long)]
-    pub(crate) early_sleepers: bool,
+    #[command(flatten)]
+    pub(crate) expiry: ExpiryArgs,
     #[command(flatten)]
     pub(crate) allow: AllowArgs,
 }

@@ -16,11 +16,12 @@ use raddle_report::name::{HuntInput, NO_RUN, Names, trials};
 use raddle_report::render::text::{hunt_result, hunt_summary};
 use raddle_report::render::{Form, Options};
 use raddle_symbols::Cache;
+use raddle_trace::expiry::Expiry;
 use raddle_trial::interrupt::{self, Cause};
 use raddle_trial::verdict::Verdict;
 use raddle_trial::{End, Plan, Trial};
 
-use crate::args::HuntArgs;
+use crate::args::{ExpiryName, HuntArgs};
 use crate::clip::ClipWriter;
 use crate::context::{self, Context};
 use crate::exit::Exit;
@@ -45,9 +46,22 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
     target::output_directory(&args.output)?;
     target::prepare()?;
     target::capture(&mut launch)?;
+    // Orders that make a thread late are tried last, unless the user said which are possible.
+    let (first, last) = match args.expiry {
+        None => (Expiry::FAIR, Some(Expiry::LATE)),
+        Some(ExpiryName::Any) => (Expiry::FAIR, Some(Expiry::ANY)),
+        Some(ExpiryName::Fair) => (Expiry::FAIR, None),
+        Some(ExpiryName::Idle) => (Expiry::IDLE, None),
+    };
     let settings = Settings {
         patterns,
-        plan: Plan { seed: args.seed, allow, ..target::limited(args.limits, STEPS_MAX) },
+        plan: Plan {
+            seed: args.seed,
+            allow,
+            expiry: first,
+            ..target::limited(args.limits, STEPS_MAX)
+        },
+        expiry_last: last,
         limits_steps: args.limits.max_steps.is_none(),
         keep_going: args.keep_going,
         uses_budget: args.budget.is_given() || args.keep_going,

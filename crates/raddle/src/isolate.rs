@@ -80,6 +80,10 @@ fn subject(args: &IsolateArgs) -> Result<Subject> {
 /// The target of a clip.
 fn of_clip(path: &Path, clip: &Clip, timeout: Option<f64>, allow: &AllowArgs) -> Result<Subject> {
     let Restored { launch, program, .. } = replay::restore_same(path, clip, timeout)?;
+    if !clip.has_current_steps() {
+        let (steps, word) = (replay::other_steps(path, clip), shell::word(path));
+        bail!("{steps}; give it new steps first: raddle minimize {word}");
+    }
     let expected = replay::expected(clip, &launch)?;
     let allow = allow::more(&clip.options.allow, allow, &program.path, &launch.files)?;
     Ok(Subject { launch, plan: Some(clips::plan(clip, true, allow)), expected })

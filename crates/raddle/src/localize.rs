@@ -196,7 +196,11 @@ fn plan(
     order: Option<&Order>,
     executor: Option<&Executor<'_>>,
 ) -> Result<Plan> {
-    let mut plan = Plan { seed: args.seed, ..target::limited(args.limits, STEPS_MAX) };
+    let mut plan = Plan {
+        seed: args.seed,
+        expiry: args.expiry.name().expiry(),
+        ..target::limited(args.limits, STEPS_MAX)
+    };
     if let Some(Executor { subject, .. }) = executor.filter(|_| !args.allow.allow.is_empty()) {
         let order = order.cloned().unwrap_or(Order::Random);
         target::needs_control("--allow", &Plan { order, ..Plan::default() })?;
@@ -275,7 +279,7 @@ fn hopeless(context: &Context, collected: &Collected) -> Option<String> {
         Some("only one thread ran, so no accesses of different threads can be the cause".to_owned())
     } else if n_failed == 0 {
         Some(format!(
-            "none of {n} runs failed, so there is nothing to compare; try more runs (--runs) or other input, or find a failing order with raddle hunt"
+            "none of {n} runs failed, so there is nothing to compare; try more runs (--runs), other input, or late threads (--expiry any), or find a failing order with raddle hunt"
         ))
     } else if n_failed == n {
         let text = samples.iter().find_map(|sample| {

@@ -7,9 +7,12 @@ use raddle_lab::minimize::minimize as fewest;
 use raddle_lab::progress::Progress;
 use raddle_lab::signature::Signature;
 use raddle_report::render::shell;
-use raddle_trial::Delivery;
+use raddle_trace::clip::Clip;
+use raddle_trace::schedule::Schedule;
+use raddle_trace::step_version::STEP_VERSION;
 use raddle_trial::clip as clips;
 use raddle_trial::interrupt::{self, Cause};
+use raddle_trial::{Delivery, Trial};
 
 use crate::args::MinimizeArgs;
 use crate::context::Context;
@@ -24,7 +27,7 @@ pub(crate) fn minimize(args: &MinimizeArgs) -> Result<Exit> {
     let path = &restored.program.path;
     let allow = allow::more(&kept.options.allow, &args.allow, path, &context.files)?;
     kept.options.allow = allow.words().to_vec();
-    let plan = clips::plan(&kept, true, allow);
+    let mut plan = clips::plan(&kept, true, allow);
     let expected = replay::expected(&kept, &restored.launch)?;
     target::prepare()?;
     let line = Line::new(false);
@@ -54,6 +57,20 @@ pub(crate) fn minimize(args: &MinimizeArgs) -> Result<Exit> {
         eprintln!("raddle: there was no time to execute {clip}; raise --time");
         return Ok(Exit::Unjudged);
     };
+    if !kept.has_current_steps() {
+        let steps = replay::other_steps(&args.clip, &kept);
+        if !clips::is_reproduced(&trial, &kept.expect) {
+            bail!(
+                "{steps}; its sites led to another run, so record it anew by raddle run --clip or raddle hunt"
+            );
+        }
+        // From here on, schedules are those of this raddle.
+        plan.by_sites = false;
+        if let Some(schedule) = &trial.execution.schedule {
+            renew(&mut kept, &trial, schedule.clone());
+        }
+        eprintln!("raddle: {steps}: it was followed by its sites and has new steps now");
+    }
     let Some(failure) = trial.failure() else {
         bail!(
             "{} does not fail, so there is nothing to minimize; see raddle replay {}",
@@ -68,8 +85,7 @@ pub(crate) fn minimize(args: &MinimizeArgs) -> Result<Exit> {
     if let Some(best) = best
         && let Some(schedule) = best.execution.schedule.clone()
     {
-        kept.modules = clips::modules(&best.execution.run, &schedule);
-        kept.schedule = schedule;
+        renew(&mut kept, &best, schedule);
     }
     guard::print_now();
     kept.write(output)?;
@@ -86,4 +102,11 @@ pub(crate) fn minimize(args: &MinimizeArgs) -> Result<Exit> {
     );
     println!("show it again: raddle replay {}", shell::word(output));
     Ok(interrupt::signal().map_or(Exit::Clean, guard::killed))
+}
+
+/// Gives a clip the schedule of a new run.
+fn renew(kept: &mut Clip, trial: &Trial, schedule: Schedule) {
+    kept.modules = clips::modules(&trial.execution.run, &schedule);
+    kept.schedule = schedule;
+    kept.step_version = Some(STEP_VERSION);
 }

@@ -12,6 +12,7 @@ use raddle_report::render::text::replay_summary;
 use raddle_report::render::{Form, Options, shell};
 use raddle_trace::clip::Clip;
 use raddle_trace::file::{Trace, Writer};
+use raddle_trace::step_version::STEP_VERSION;
 use raddle_trial::clip::{self as clips, Restored, changed_modules, is_reproduced};
 use raddle_trial::verdict::{Expected, Verdict};
 use raddle_trial::{Delivery, Launch, Plan, Trial, gdb, interrupt};
@@ -76,6 +77,15 @@ pub(crate) fn restore_same(path: &Path, clip: &Clip, timeout: Option<f64>) -> Re
     Ok(restored)
 }
 
+/// That a clip counts other steps than this raddle.
+pub(crate) fn other_steps(path: &Path, clip: &Clip) -> String {
+    let version = clip.step_version();
+    format!(
+        "{} has step version {version}, and this raddle counts steps as version {STEP_VERSION} does",
+        path.display()
+    )
+}
+
 /// What makes a run of a clip pass.
 pub(crate) fn expected(clip: &Clip, launch: &Launch) -> Result<Expected> {
     clips::expected(clip, launch)
@@ -129,7 +139,7 @@ fn replay_all(
             let is_reproduced = is_reproduced(&trial, &clip.expect);
             if is_reproduced {
                 tally.reproduced += 1;
-            } else if trial.unjudged().is_some() {
+            } else if trial.unjudged().is_some() || !clip.has_current_steps() {
                 tally.diverged += 1;
             } else {
                 n_others += 1;
@@ -189,6 +199,14 @@ fn finish(
     say::notes(tally.notes.iter().cloned());
     let expected = format!("as {} says: {}", args.clip.display(), clip.expect.detail);
     eprintln!("raddle: {}", replay_summary(&tally, &expected));
+    if !clip.has_current_steps() {
+        let way = if tally.diverged > 0 {
+            "its sites led to another run, which is not judged; record it anew by raddle run --clip or raddle hunt"
+        } else {
+            "it was followed by its sites"
+        };
+        eprintln!("raddle: {}: {way}", other_steps(&args.clip, clip));
+    }
     if tally.diverged > 0 {
         for name in changed_modules(clip, &execution.run) {
             eprintln!("raddle: {name} has changed since the clip was made");

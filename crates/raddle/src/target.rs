@@ -13,7 +13,7 @@ use raddle_trial::plan::Delay;
 use raddle_trial::verdict::Expected;
 use raddle_trial::{Input, Launch, Order, Output, Plan, target};
 
-use crate::args::{ExpectedArgs, InputArgs, LimitArgs, PlanArgs, TargetArgs};
+use crate::args::{ExpectedArgs, ExpiryName, InputArgs, LimitArgs, PlanArgs, TargetArgs};
 use crate::guard;
 use crate::runtime::RUNTIME;
 
@@ -124,7 +124,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Plan> {
         order,
         seed: args.seed,
         spurious: args.spurious,
-        early_sleepers: args.early_sleepers,
+        expiry: args.expiry.name().expiry(),
         ..limited(args.limits, STEPS_MAX)
     })
 }
@@ -186,11 +186,11 @@ pub(crate) fn again(plan: &PlanArgs, target: &TargetArgs) -> String {
     for (name, value) in &target.input.env {
         option("env", shell::word(format!("{name}={value}")));
     }
-    for (option, given) in
-        [("--spurious", plan.spurious), ("--early-sleepers", plan.early_sleepers)]
-    {
-        words.extend(given.then(|| option.to_owned()));
+    let expiry = plan.expiry.name();
+    if expiry != ExpiryName::Fair {
+        option("expiry", expiry.as_str().to_owned());
     }
+    words.extend(plan.spurious.then(|| "--spurious".to_owned()));
     for word in plan.allow.allow.iter().flat_map(|list| &list.0) {
         words.push(format!("--allow {}", shell::word(word.to_string())));
     }

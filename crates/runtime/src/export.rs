@@ -67,15 +67,27 @@ macro_rules! export {
 pub(crate) use export;
 
 /// As [`export!`], for cancellation points, and for whatever a thread with asynchronous cancellation
-/// may repeat forever. A seventh argument, on the stack, is passed on.
+/// may repeat forever. A seventh argument, on the stack, is passed on. Without control, as in a child
+/// process, libc's function runs as if it had been called directly, and cancels by itself.
 macro_rules! export_cancellable {
     ($($name:ident => $inner:path;)*) => {$(
+        #[allow(non_snake_case, reason = "it has the function's name")]
+        mod $name {
+            /// libc's function. Of condition variables it has two generations; the first version of
+            /// the current one is that of these.
+            pub(super) extern "C" fn real() -> usize {
+                $crate::real::address!($name @ c"GLIBC_2.3.2")
+            }
+        }
+
         /// See the inner function.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
         pub(crate) extern "C" fn $name() {
             core::arch::naked_asm!(
                 ".cfi_startproc",
+                "cmp byte ptr [rip + {mode}], {off}",
+                "je 2f",
                 "mov r10, qword ptr [rip + raddle_tls@GOTTPOFF]",
                 "mov r11, qword ptr [rsp]",
                 "mov qword ptr fs:[r10 + {caller}], r11",
@@ -88,7 +100,29 @@ macro_rules! export_cancellable {
                 "cmp qword ptr fs:[r10 + {cancel}], 0",
                 "jne {cancelled}",
                 "ret",
+                "2:",
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "push rcx",
+                "push r8",
+                "push r9",
+                "sub rsp, 8",
+                ".cfi_adjust_cfa_offset 56",
+                "call {real}",
+                "add rsp, 8",
+                "pop r9",
+                "pop r8",
+                "pop rcx",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                ".cfi_adjust_cfa_offset -56",
+                "jmp rax",
                 ".cfi_endproc",
+                mode = sym $crate::shared::MODE,
+                off = const $crate::shared::OFF,
+                real = sym $name::real,
                 caller = const $crate::tls::CALLER,
                 cancel = const $crate::tls::CANCEL,
                 inner = sym $inner,

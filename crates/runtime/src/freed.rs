@@ -41,8 +41,11 @@ const BYTES_MAX: u64 = 64 << 20;
 const BLOCKS_MAX: usize = 1 << 16;
 /// Protected pages use only address space, so they count for less.
 const PROTECTED_DISCOUNT: u64 = 256;
-/// How much of the heap has a shadow; the shadow uses memory only where blocks are freed.
+/// How much of the heap can have a shadow. The shadow is mapped as far as blocks are freed, since a
+/// program may have limited its address space.
 const HEAP_BYTES: u64 = 16 << 30;
+/// Bytes of shadow that are mapped at a time.
+const SHADOW_PART: u64 = 4 << 20;
 /// How much heap may exist below its end when we start.
 const HEAP_BEFORE: u64 = 64 << 20;
 /// Bytes per byte of shadow.
@@ -65,6 +68,7 @@ static N_ELSEWHERE: AtomicU64 = AtomicU64::new(0);
 static QUARANTINE: Guarded<Quarantine> = Guarded::new(Quarantine {
     heap: 0,
     shadow: 0,
+    n_shadow: 0,
     queue: VecDeque::new(),
     cost: 0,
     elsewhere: BTreeMap::new(),
@@ -74,6 +78,8 @@ struct Quarantine {
     /// First address with a shadow, and its shadow; 0 if nothing is watched.
     heap: u64,
     shadow: u64,
+    /// Bytes of shadow that are mapped.
+    n_shadow: u64,
     /// Oldest first.
     queue: VecDeque<Block>,
     /// Total cost of the queued blocks.
@@ -105,12 +111,9 @@ pub(crate) fn start() {
         real!(mallopt(M_MMAP_MAX => i32, 0 => i32) -> i32);
     }
     let end = sys::syscall!(libc::SYS_brk, 0) as u64;
-    let shadow = sys::map_anonymous((HEAP_BYTES >> GRAIN_SHIFT) as usize) as u64;
-    if shadow != 0 {
-        let mut quarantine = QUARANTINE.lock();
-        quarantine.heap = end.saturating_sub(HEAP_BEFORE) & !(PAGE - 1);
-        quarantine.shadow = shadow;
-    }
+    let mut quarantine = QUARANTINE.lock();
+    quarantine.heap = end.saturating_sub(HEAP_BEFORE) & !(PAGE - 1);
+    quarantine.shadow = sys::reserve((HEAP_BYTES >> GRAIN_SHIFT) as usize);
 }
 
 /// For a forked child, where the thread that held the lock may not exist.
@@ -219,6 +222,11 @@ pub(crate) fn keep(start: u64, bytes: u64, mut give_back: impl FnMut(u64)) {
             give_back(start);
             return;
         }
+        if !quarantine.has_shadow(start + bytes) {
+            drop(quarantine);
+            give_back(start);
+            return;
+        }
         quarantine.mark(start, bytes, 1);
     } else {
         if size & MAPPED != 0 {
@@ -246,6 +254,18 @@ pub(crate) fn keep(start: u64, bytes: u64, mut give_back: impl FnMut(u64)) {
 }
 
 impl Quarantine {
+    /// Maps the shadow of the heap up to an address; false if there is no room.
+    fn has_shadow(&mut self, end: u64) -> bool {
+        let n_needed = ((end - self.heap) >> GRAIN_SHIFT) + 1;
+        while self.n_shadow < n_needed {
+            if !sys::map_reserved(self.shadow + self.n_shadow, SHADOW_PART as usize) {
+                return false;
+            }
+            self.n_shadow += SHADOW_PART;
+        }
+        true
+    }
+
     /// Sets the shadow of a block of the heap.
     fn mark(&mut self, start: u64, bytes: u64, mark: u8) {
         let first = self.shadow + ((start - self.heap) >> GRAIN_SHIFT);

@@ -11,7 +11,7 @@ use crate::random::Random;
 use crate::sched::object::NOBODY;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
-use crate::{freed, history, lane, modules, shared, sys, tls};
+use crate::{freed, history, key, lane, modules, shared, sys, tls};
 
 /// The running thread, if it is under control and not inside the runtime.
 #[inline]
@@ -31,7 +31,7 @@ fn adopted() -> Option<u32> {
         return None;
     }
     let id = sched::adopt();
-    tls::call_at_end();
+    key::call_at_end();
     Some(id)
 }
 

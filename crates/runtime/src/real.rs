@@ -89,14 +89,14 @@ pub(crate) use real;
 
 /// The address of a function that we replace: `address!(qsort)`.
 macro_rules! address {
-    ($name:ident) => {{
+    ($name:ident $(@ $version:literal)?) => {{
         static REAL: $crate::real::Real = $crate::real::Real::new(
             match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes())
             {
                 Ok(name) => name,
                 Err(_) => unreachable!(),
             },
-            None,
+            { #[allow(unused_mut, unused_assignments)] let mut version: Option<&'static core::ffi::CStr> = None; $( version = Some($version); )? version },
         );
         REAL.address()
     }};

@@ -76,9 +76,61 @@ pub(crate) fn call(
     }
 }
 
+/// Real-time signals that arrived while another with the same number was deferred: those are not
+/// merged but queued, as in POSIX. A handler may add to it, so it never allocates.
+static QUEUE: Guarded<Queue> = Guarded::new(Queue { entries: [const { None }; QUEUED_MAX], n: 0 });
+
+/// More than this many are merged.
+const QUEUED_MAX: usize = 256;
+/// The kernel's first real-time signal.
+const FIRST_QUEUED: c_int = 32;
+
+/// What a handler is told about a signal.
+#[derive(Clone, Copy)]
+struct Info(siginfo_t);
+
+// SAFETY: its pointers are values that the sender or the kernel chose; nobody follows them here.
+unsafe impl Send for Info {}
+
+struct Queue {
+    /// The thread's words and the signal, in the order of arrival; none from `n` on.
+    entries: [Option<(u64, Info)>; QUEUED_MAX],
+    n: usize,
+}
+
+impl Queue {
+    fn push(&mut self, thread_words: u64, info: siginfo_t) {
+        if let Some(entry) = self.entries.get_mut(self.n) {
+            *entry = Some((thread_words, Info(info)));
+            self.n += 1;
+        }
+    }
+
+    /// Removes the thread's first signal with this number.
+    fn take(&mut self, thread_words: u64, signal: c_int) -> Option<siginfo_t> {
+        let is_it = |entry: &Option<(u64, Info)>| {
+            entry.is_some_and(|(words, info)| words == thread_words && info.0.si_signo == signal)
+        };
+        let at = self.entries[..self.n].iter().position(is_it)?;
+        let (_, info) = self.entries[at].take()?;
+        self.entries[at..self.n].rotate_left(1);
+        self.n -= 1;
+        Some(info.0)
+    }
+}
+
 /// Defers a signal to the thread's next step. A second one with the same number, before the first
 /// was handled, is merged with it, as in POSIX.
 pub(crate) fn put_off(signal: c_int, info: *mut siginfo_t) {
+    let is_second = tls::get(tls::SIGNALS) & bit(signal) != 0;
+    if is_second && signal >= FIRST_QUEUED {
+        // If the thread is just looking into the queue, the two are merged.
+        if let Some(mut queue) = QUEUE.try_lock() {
+            // SAFETY: the kernel's description.
+            queue.push(tls::address(), unsafe { *info });
+        }
+        return;
+    }
     let area = tls::get(tls::SIGNAL_AREA);
     if area != 0 {
         // SAFETY: the kernel's description, and a place that is this thread's own.
@@ -104,6 +156,11 @@ pub(crate) fn note_for(thread_words: Option<u64>, info: &siginfo_t) -> bool {
     };
     // SAFETY: the thread lives, and so does its thread-local block.
     let word = |word: usize| unsafe { &*((words + word as u64) as *const AtomicU64) };
+    let is_second = word(tls::SIGNALS).load(Ordering::Relaxed) & bit(signal) != 0;
+    if is_second && signal >= FIRST_QUEUED {
+        QUEUE.lock().push(words, *info);
+        return true;
+    }
     let area = word(tls::SIGNAL_AREA).load(Ordering::Relaxed);
     if area != 0 {
         // SAFETY: a place that is that thread's own; it sleeps.
@@ -154,6 +211,14 @@ pub(crate) fn take_due() -> Option<Due> {
         if area != 0 {
             // SAFETY: written when the signal was put off.
             info = unsafe { *info_in(area, signal) };
+        }
+        let queued = QUEUE.lock().take(tls::address(), signal);
+        if let Some(next) = queued {
+            if area != 0 {
+                // SAFETY: a place that is this thread's own.
+                unsafe { *info_in(area, signal) = next };
+            }
+            tls::set(tls::SIGNALS, tls::get(tls::SIGNALS) | bit(signal));
         }
         return Some(Due { signal, disposition, info });
     }

@@ -12,7 +12,7 @@ use crate::real::{Real, real};
 use crate::sched::object::NOBODY;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
-use crate::{export, freed, history, hook, lane, modules, repeats, shared, sys, tls};
+use crate::{export, freed, history, hook, key, lane, modules, repeats, shared, sys, tls};
 
 unsafe extern "C" {
     static mut environ: *mut *mut c_char;
@@ -46,8 +46,10 @@ pub(crate) fn start() {
     signal::start();
     process::start();
     note_stack_size();
-    tls::KEY.store(last_key(), Ordering::Relaxed);
-    tls::call_at_end();
+    if !key::start(thread::raddle_thread_end as *const () as usize) {
+        die!("libc has no thread key left");
+    }
+    key::call_at_end();
     let stack = main_stack();
     if control.plan.mode.load(Ordering::Relaxed) == Mode::Free as u32 {
         set_mode();
@@ -93,25 +95,6 @@ fn set_mode() {
 fn let_through(signals: u32) {
     let mask = u64::from(signals);
     sys::syscall!(libc::SYS_rt_sigprocmask, libc::SIG_UNBLOCK, &raw const mask, 0, 8);
-}
-
-/// A thread key whose destructor runs after those of the program's keys: libc calls them in order
-/// of their numbers, and assigns the lowest free number.
-fn last_key() -> u32 {
-    const KEYS: usize = 256;
-    let mut keys = [0; KEYS];
-    let mut n = 0;
-    // SAFETY: the destructor is of the type that libc wants.
-    while n < KEYS && unsafe { libc::pthread_key_create(&raw mut keys[n], Some(thread::end)) } == 0
-    {
-        n += 1;
-    }
-    let Some(last) = n.checked_sub(1) else { die!("libc has no thread key left") };
-    for &key in &keys[..last] {
-        // SAFETY: a key of ours, which nobody uses.
-        unsafe { libc::pthread_key_delete(key) };
-    }
-    keys[last]
 }
 
 static REAL_TESTCANCEL: Real = Real::new(c"pthread_testcancel", None);

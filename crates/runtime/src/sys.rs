@@ -58,6 +58,11 @@ pub(crate) fn futex_wake(word: &AtomicU32, shared: bool) {
     syscall!(libc::SYS_futex, word.as_ptr(), op, 1);
 }
 
+/// Wakes all threads, of all processes, that wait on the word.
+pub(crate) fn futex_wake_all(word: &AtomicU32) {
+    syscall!(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX);
+}
+
 /// The kernel's id of this thread.
 pub(crate) fn gettid() -> u32 {
     syscall!(libc::SYS_gettid) as u32
@@ -135,27 +140,53 @@ static NEXT: AtomicU64 = AtomicU64::new(0x2000_0000_0000);
 
 /// Maps memory; null on failure.
 fn map(bytes: usize, flags: c_int, descriptor: i64) -> *mut u8 {
-    let prot = libc::PROT_READ | libc::PROT_WRITE;
-    let room = bytes.next_multiple_of(1 << 16) as u64;
-    let here = NEXT.fetch_add(room, Ordering::Relaxed);
-    let mut address = syscall!(
-        libc::SYS_mmap,
-        here,
-        bytes,
-        prot,
-        flags | libc::MAP_FIXED_NOREPLACE,
-        descriptor,
-        0
-    );
+    let here = reserve(bytes);
+    let mut address = mmap(here, bytes, flags | libc::MAP_FIXED_NOREPLACE, descriptor);
     if address < 0 {
-        address = syscall!(libc::SYS_mmap, 0, bytes, prot, flags, descriptor, 0);
+        address = mmap(0, bytes, flags, descriptor);
     }
     if address < 0 { core::ptr::null_mut() } else { address as *mut u8 }
 }
 
+/// The system call. What the program allows itself to use is not for us: its limit is raised for the
+/// call, if it has to be and can be.
+fn mmap(address: u64, bytes: usize, flags: c_int, descriptor: i64) -> i64 {
+    let prot = libc::PROT_READ | libc::PROT_WRITE;
+    let call = || syscall!(libc::SYS_mmap, address, bytes, prot, flags, descriptor, 0);
+    let result = call();
+    if result != -i64::from(libc::ENOMEM) {
+        return result;
+    }
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let no_limit = core::ptr::null::<libc::rlimit>();
+    let status = syscall!(libc::SYS_prlimit64, 0, libc::RLIMIT_AS, no_limit, &raw mut limit);
+    if status != 0 || limit.rlim_cur == limit.rlim_max {
+        return result;
+    }
+    let set = |limit: &libc::rlimit| {
+        syscall!(libc::SYS_prlimit64, 0, libc::RLIMIT_AS, core::ptr::from_ref(limit), 0)
+    };
+    set(&libc::rlimit { rlim_cur: limit.rlim_max, ..limit });
+    let result = call();
+    set(&limit);
+    result
+}
+
+const FRESH: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+
 /// Fresh zeroed memory; null on failure.
 pub(crate) fn map_anonymous(bytes: usize) -> *mut u8 {
-    map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
+    map(bytes, FRESH, -1)
+}
+
+/// Sets addresses aside for [`map_reserved`], without mapping anything.
+pub(crate) fn reserve(bytes: usize) -> u64 {
+    NEXT.fetch_add(bytes.next_multiple_of(1 << 16) as u64, Ordering::Relaxed)
+}
+
+/// Maps fresh zeroed memory at a reserved address; false on failure.
+pub(crate) fn map_reserved(address: u64, bytes: usize) -> bool {
+    mmap(address, bytes, FRESH | libc::MAP_FIXED_NOREPLACE, -1) == address as i64
 }
 
 /// The file's contents as shared memory; null on failure.

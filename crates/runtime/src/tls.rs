@@ -5,7 +5,6 @@
 //! [`COUNTDOWN`] at zero, the first access of a thread takes the slow path and is handled there.
 
 use core::arch::{asm, global_asm};
-use core::sync::atomic::{AtomicU32, Ordering};
 
 /// Steps left before the thread must ask again.
 pub(crate) const COUNTDOWN: usize = 0;
@@ -57,6 +56,11 @@ pub(crate) const WRITER: usize = 160;
 
 /// While free threads are collected: 1 if the access at which [`COUNTDOWN`] runs out is delayed.
 pub(crate) const DELAYED: usize = 168;
+
+/// The program's value of our thread key, while it has that: see [`crate::key`].
+pub(crate) const LENT_VALUE: usize = 176;
+/// The loan that [`LENT_VALUE`] belongs to.
+pub(crate) const LENT_LOAN: usize = 184;
 
 global_asm!(
     ".section .tbss,\"awT\",@nobits",
@@ -133,16 +137,6 @@ pub(crate) fn set_thread(thread: Option<u32>) {
 /// Steps that the running thread has performed of its budget.
 pub(crate) fn performed() -> u64 {
     get(BUDGET).saturating_sub((get(COUNTDOWN) as i64).max(0) as u64)
-}
-
-/// The libc key whose destructor signals the end of a thread.
-pub(crate) static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
-
-/// Makes the destructor of [`KEY`] run when the running thread ends.
-pub(crate) fn call_at_end() {
-    let key = KEY.load(Ordering::Relaxed);
-    // SAFETY: a key of ours; the value only has to be something.
-    unsafe { libc::pthread_setspecific(key, core::ptr::dangling()) };
 }
 
 /// Whether the thread must keep the turn. The call that made it sticky leaves no trace when it

@@ -20,6 +20,7 @@
 //!   "modules": [ { "name": "libc.so.6", "build_id": "08…" } ],
 //!   "expect": { "kind": "assert", "detail": "balance >= 0", "file": "bank.c", "line": 23 },
 //!   "anomaly": null,
+//!   "step_version": 2,
 //!   "schedule": [
 //!     "T0 12 0x8f3a00000000124c",
 //!     "choose 1",
@@ -28,8 +29,10 @@
 //! }
 //! ```
 //! Fields have this order. `stdin` is null for none, or names a `file`, or holds the bytes as
-//! `text`, or as `hex` if they are not text. Steps are those of [`crate::schedule`]. An unknown
-//! field is an error, since it would be ignored silently; a new field requires a new version.
+//! `text`, or as `hex` if they are not text. Steps are those of [`crate::schedule`], counted as
+//! [`crate::step_version`] says. An unknown field is an error, since it would be ignored silently.
+//! A new field is optional, so that older clips are read; older raddles name it when they refuse
+//! a clip that has it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,9 +44,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::allow::Allowed;
 use crate::control::Policy;
+use crate::expiry::Expiry;
 use crate::failure::FailureKind;
 use crate::file::replaceable;
 use crate::schedule::Schedule;
+use crate::step_version::{self, STEP_VERSION};
 
 /// The version that this code writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
@@ -81,6 +86,9 @@ pub struct Clip {
     pub expect: Outcome,
     /// The finding that it demonstrates, as in the report.
     pub anomaly: Option<serde_json::Value>,
+    /// Which operations count as steps; see [`Clip::step_version`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_version: Option<u32>,
     /// Which thread runs when.
     #[serde(with = "steps")]
     pub schedule: Schedule,
@@ -109,7 +117,12 @@ pub enum Stdin {
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
     pub spurious: bool,
-    pub early_sleepers: bool,
+    /// In clips of versions that had no [`Options::expiry`]: deadlines may expire early.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_sleepers: Option<bool>,
+    /// None in clips of versions that had no such rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expiry: Option<KeptExpiry>,
     pub depth: u32,
     pub steps_expected: u64,
     pub steps_max: u64,
@@ -119,6 +132,38 @@ pub struct Options {
     /// Judgements that do not end the run, if there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<Allowed>,
+}
+
+impl Options {
+    /// When a deadline may expire although threads can run. Older schedules knew no limit.
+    #[must_use]
+    pub fn expiry(&self) -> Expiry {
+        self.expiry.map_or(Expiry::ANY, Expiry::from)
+    }
+}
+
+/// An [`Expiry`] in a clip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptExpiry {
+    /// [`Expiry::n_steps`]; none if time never jumps beside a thread that can run.
+    pub steps: Option<u64>,
+    /// [`Expiry::delay_ns_max`]; none if there is no limit.
+    pub delay_ns_max: Option<u64>,
+}
+
+impl From<Expiry> for KeptExpiry {
+    fn from(Expiry { n_steps, delay_ns_max }: Expiry) -> Self {
+        let limited = |n: u64| (n < u64::MAX).then_some(n);
+        Self { steps: limited(n_steps), delay_ns_max: limited(delay_ns_max) }
+    }
+}
+
+impl From<KeptExpiry> for Expiry {
+    fn from(KeptExpiry { steps, delay_ns_max }: KeptExpiry) -> Self {
+        let number = |n: Option<u64>| n.unwrap_or(u64::MAX);
+        Self { n_steps: number(steps), delay_ns_max: number(delay_ns_max) }
+    }
 }
 
 /// How to judge an outcome, where the command line said so.
@@ -226,6 +271,18 @@ pub enum ClipError {
 }
 
 impl Clip {
+    /// Which operations count as steps in its schedule.
+    #[must_use]
+    pub fn step_version(&self) -> u32 {
+        self.step_version.unwrap_or(step_version::UNNAMED)
+    }
+
+    /// Whether the runtime counts steps as its schedule does.
+    #[must_use]
+    pub fn has_current_steps(&self) -> bool {
+        self.step_version() == STEP_VERSION
+    }
+
     /// Reads a clip.
     pub fn read(path: &Path) -> Result<Self, ClipError> {
         let bytes =
@@ -426,7 +483,7 @@ mod tests {
             stdin: Stdin::Bytes(b"deposit 5\n".to_vec()),
             policy: Policy::Rr,
             seed: 42,
-            options: Options::default(),
+            options: Options { expiry: Some(Expiry::ANY.into()), ..Options::default() },
             judge: Judge { expect_exit: Some(0), ..Judge::default() },
             modules: vec![Module { name: "libc.so.6".to_owned(), build_id: "08".to_owned() }],
             expect: Outcome {
@@ -436,6 +493,7 @@ mod tests {
                 line: Some(23),
             },
             anomaly: None,
+            step_version: Some(STEP_VERSION),
             schedule: Schedule {
                 steps: vec![
                     Step::Run { thread: ThreadId(0), count: 12, site: Site(0x8f3a_0000_0000_124c) },
@@ -464,7 +522,10 @@ mod tests {
   "seed": 42,
   "options": {
     "spurious": false,
-    "early_sleepers": false,
+    "expiry": {
+      "steps": 100000,
+      "delay_ns_max": null
+    },
     "depth": 0,
     "steps_expected": 0,
     "steps_max": 0
@@ -485,6 +546,7 @@ mod tests {
     "line": 23
   },
   "anomaly": null,
+  "step_version": 2,
   "schedule": [
     "T0 12 0x8f3a00000000124c",
     "choose 1",
@@ -538,6 +600,13 @@ mod tests {
     }
 
     #[test]
+    fn a_clip_without_a_step_version_is_of_the_first() {
+        let clip = parse(&SMALL.replace("  \"step_version\": 2,\n", "")).expect("a clip");
+        assert_eq!((clip.step_version(), clip.has_current_steps()), (1, false));
+        assert!(small().has_current_steps());
+    }
+
+    #[test]
     fn foreign_files_are_refused() {
         let expect = "x.clip is not a clip; name a file that raddle wrote as one";
         check_error("", expect);
@@ -558,15 +627,15 @@ mod tests {
     fn what_is_malformed_is_shown() {
         check_error(
             &SMALL.replace("choose 1", "chose 1"),
-            "clip is malformed at line 42, column 13: `chose 1` is not a step like \
+            "clip is malformed at line 46, column 13: `chose 1` is not a step like \
              `T1 12 0x8f3a00000000124c` or `choose 2`; correct it or make it anew",
         );
         check_error(
             &SMALL.replace("\"seed\"", "\"sed\""),
             "clip is malformed at line 16, column 7: unknown field `sed`, expected one of \
              `schema`, `program`, `build_id`, `args`, `directory`, `environment`, `stdin`, \
-             `policy`, `seed`, `options`, `judge`, `modules`, `expect`, `anomaly`, `schedule`; \
-             correct it or make it anew",
+             `policy`, `seed`, `options`, `judge`, `modules`, `expect`, `anomaly`, \
+             `step_version`, `schedule`; correct it or make it anew",
         );
         check_error(
             &SMALL[..300],

@@ -28,7 +28,7 @@ pub const VARIABLE: &str = "RADDLE_CONTROL";
 /// First word of a control block.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"raddle\0c");
 /// Incremented with any change of this file or of [`crate::record`].
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// Maximum number of threads in a run, one after another or at a time. Slots that no thread has
 /// used take no memory.
 pub const THREADS_MAX: usize = 1 << 18;
@@ -90,6 +90,10 @@ pub struct Control {
     pub switches: AtomicU64,
     /// Virtual nanoseconds since the start.
     pub clock_ns: AtomicU64,
+    /// The longest time by which a deadline that expired made a thread late that could run.
+    pub late_ns: AtomicU64,
+    /// That thread.
+    pub late_thread: AtomicU32,
     /// Number of threads created, including the main thread.
     pub n_threads: AtomicU32,
     /// Number of modules.
@@ -119,6 +123,9 @@ pub const EXTERNAL: u32 = 4;
 /// In `Control::flags`: the schedule was abandoned before its end; `Control::step` and its
 /// neighbors say where.
 pub const LEFT: u32 = 8;
+/// In `Control::flags`: the schedule was abandoned since it would have made a thread later than
+/// [`Plan::delay_ns_max`] allows.
+pub const TOO_LATE: u32 = 16;
 
 /// What the runtime is to do. The parent writes it before the target starts.
 #[repr(C)]
@@ -144,6 +151,10 @@ pub struct Plan {
     /// Threads that spin for more steps than this, taking turns, without any progress are a
     /// livelock. 0 means no limit.
     pub idle_max: AtomicU64,
+    /// [`Expiry::n_steps`](crate::expiry::Expiry::n_steps).
+    pub expiry_steps: AtomicU64,
+    /// [`Expiry::delay_ns_max`](crate::expiry::Expiry::delay_ns_max).
+    pub delay_ns_max: AtomicU64,
     /// In free mode: probability of a delay at an access, in 2^-32.
     pub delay_probability: AtomicU32,
     /// In free mode: maximum delay.
@@ -188,8 +199,6 @@ pub struct AllowedCode {
 pub const SPURIOUS: u32 = 1;
 /// In [`Plan::options`]: a step of the schedule that does not match ends the run.
 pub const STRICT: u32 = 2;
-/// In [`Plan::options`]: a sleeping thread may be chosen before its deadline.
-pub const EARLY_SLEEPERS: u32 = 4;
 /// In [`Plan::options`]: every access is recorded, even if it only repeats others.
 pub const EVERY: u32 = 8;
 /// In [`Plan::options`]: a thread that makes no progress keeps the turn, since a debugger may
@@ -197,6 +206,9 @@ pub const EVERY: u32 = 8;
 pub const NO_WATCHDOG: u32 = 16;
 /// In [`Plan::options`]: in histories, a visit is one access, as in Falcon's paper.
 pub const PAPER: u32 = 32;
+/// In [`Plan::options`]: the schedule counts other steps, so a thread that is not where it should
+/// stop goes on until it gets there.
+pub const BY_SITES: u32 = 64;
 /// In [`Plan::options`], from this bit on: signals that the parent blocks and the target, which
 /// inherits the mask, has to unblock. One bit each, from signal 1.
 pub const HELD_SIGNALS_SHIFT: u32 = 16;

@@ -10,6 +10,7 @@ pub mod id;
 pub mod record;
 pub mod misuse;
 pub mod allow;
+pub mod expiry;
 pub mod control;
 pub mod history;
 pub mod own;
@@ -36,5 +37,7 @@ pub mod file;
 pub mod location;
 #[cfg(feature = "std")]
 pub mod std_text;
+#[cfg(feature = "std")]
+pub mod step_version;
 #[cfg(feature = "std")]
 pub mod clip;

@@ -127,10 +127,22 @@ fn std_text_of_trace_4() {
     check_text("4", true);
 }
 
-#[test]
-fn clip_1() {
-    let path = formats().join("1.clip");
+/// Checks that a clip is read, and which steps its schedule counts.
+#[track_caller]
+fn check_clip(name: &str, step_version: u32) {
+    let path = formats().join(name);
     let clip = Clip::read(&path).expect("a clip");
     let text = std::fs::read_to_string(&path).expect("the text");
     assert_eq!(String::from_utf8(clip.to_json()).as_deref(), Ok(&text[..]));
+    assert_eq!(clip.step_version(), step_version);
+}
+
+#[test]
+fn clip_1() {
+    check_clip("1.clip", 1);
+}
+
+#[test]
+fn clip_1_with_steps_2() {
+    check_clip("1-steps-2.clip", 2);
 }

@@ -12,6 +12,7 @@ use raddle_trace::failure::FailureKind;
 use raddle_trace::id::Site;
 use raddle_trace::run::Run;
 use raddle_trace::schedule::{Schedule, Step};
+use raddle_trace::step_version::STEP_VERSION;
 
 use crate::launch::{Input, Launch, Output};
 use crate::oracle::Oracle;
@@ -83,7 +84,7 @@ impl Kept<'_> {
             seed: self.plan.seed,
             options: Options {
                 spurious: self.plan.spurious,
-                early_sleepers: self.plan.early_sleepers,
+                expiry: Some(self.plan.expiry.into()),
                 steps_max: self.plan.n_steps_max.unwrap_or(0),
                 idle_max: Some(self.plan.n_idle_max.unwrap_or(0)),
                 allow: self.plan.allow.words().to_vec(),
@@ -99,6 +100,7 @@ impl Kept<'_> {
             modules: modules(&execution.run, schedule),
             expect,
             anomaly: self.finding.clone(),
+            step_version: Some(STEP_VERSION),
             schedule: schedule.clone(),
         }))
     }
@@ -245,7 +247,7 @@ pub fn restore(
 }
 
 /// The plan of a clip, with what its words allow in the program that is run. If it is strict, a
-/// step that does not fit ends the run.
+/// step that does not fit ends the run. A clip that counts other steps is followed by its sites.
 #[must_use]
 pub fn plan(clip: &Clip, strict: bool, allow: Allow) -> Plan {
     Plan {
@@ -254,8 +256,9 @@ pub fn plan(clip: &Clip, strict: bool, allow: Allow) -> Plan {
         n_steps_max: (clip.options.steps_max > 0).then_some(clip.options.steps_max),
         n_idle_max: Some(clip.options.idle_max.unwrap_or(IDLE_MAX)).filter(|&n| n > 0),
         spurious: clip.options.spurious,
-        early_sleepers: clip.options.early_sleepers,
+        expiry: clip.options.expiry(),
         allow,
+        by_sites: !clip.has_current_steps(),
         cpu: None,
     }
 }

@@ -24,6 +24,7 @@ use crate::capture::{Capture, Captured};
 use crate::draw::{self, Pace, RecordSink};
 use crate::histories::{HistoryFile, Settings};
 use crate::interrupt;
+use crate::lateness::Lateness;
 use crate::launch::{self, Launch, LaunchError, Running};
 use crate::outcome::{self, Doubts, Outcome, Stopped};
 use crate::plan::Plan;
@@ -80,6 +81,8 @@ pub struct Execution {
     pub run: Run,
     /// Who ran when, if that was wanted and threads were not free.
     pub schedule: Option<Schedule>,
+    /// How late its deadlines made threads.
+    pub lateness: Lateness,
     /// Judgements that were allowed in it.
     pub allowed: Vec<Lifted>,
     /// What it printed, if that was captured.
@@ -169,7 +172,8 @@ fn execution(
     // What it has left behind must not print any more.
     drop(family);
     let (stdout, stderr) = (finish(stdout)?, finish(stderr)?);
-    Ok(Execution { outcome, run, schedule, allowed: Vec::new(), stdout, stderr })
+    let (lateness, allowed) = (Lateness::default(), Vec::new());
+    Ok(Execution { outcome, run, schedule, lateness, allowed, stdout, stderr })
 }
 
 /// Starts a target, whose time runs from now on.
@@ -306,8 +310,8 @@ fn execute_inner(
         wall: start.elapsed(),
     };
     let schedule = forwarder.recorder.map(|recorder| recorder.finish(&run));
-    let allowed = allowed::lifted(control);
-    Ok(Execution { allowed, ..execution(running, outcome, run, schedule)? })
+    let (lateness, allowed) = (Lateness::of(control), allowed::lifted(control));
+    Ok(Execution { lateness, allowed, ..execution(running, outcome, run, schedule)? })
 }
 
 /// The processors that this process may use, and so the targets that it starts.

@@ -12,6 +12,7 @@ pub mod draw;
 pub mod histories;
 pub mod recorder;
 pub mod outcome;
+pub mod lateness;
 pub mod allowed;
 mod stack;
 pub mod last_words;

@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use raddle_trace::allow::{Allowed, Judgement};
 use raddle_trace::control::{
-    ALLOWED_CODE_MAX, Deliver, EARLY_SLEEPERS, LANES_MAX, Layout, Mode, Policy, SPURIOUS, STRICT,
+    ALLOWED_CODE_MAX, BY_SITES, Deliver, LANES_MAX, Layout, Mode, Policy, SPURIOUS, STRICT,
 };
+use raddle_trace::expiry::Expiry;
 use raddle_trace::id::Site;
 use raddle_trace::schedule::{Schedule, Step};
 use serde::{Deserialize, Serialize};
@@ -28,10 +29,13 @@ pub struct Plan {
     pub n_idle_max: Option<u64>,
     /// Condition variables may wake for no reason, as POSIX allows.
     pub spurious: bool,
-    /// A sleeping thread may be chosen before its time.
-    pub early_sleepers: bool,
+    /// When a deadline may expire although threads can run.
+    pub expiry: Expiry,
     /// Judgements that do not end the run.
     pub allow: Allow,
+    /// The schedule to follow counts other steps than the runtime does, so its sites decide
+    /// where threads stop.
+    pub by_sites: bool,
     /// The processor to run on under control; none for any. Runs at the same time get
     /// different ones, or all might start on the same and stay there.
     pub cpu: Option<u32>,
@@ -178,8 +182,9 @@ impl Default for Plan {
             n_steps_max: None,
             n_idle_max: Some(IDLE_MAX),
             spurious: false,
-            early_sleepers: false,
+            expiry: Expiry::FAIR,
             allow: Allow::default(),
+            by_sites: false,
             cpu: None,
         }
     }
@@ -225,8 +230,9 @@ impl Plan {
     pub(crate) fn store(&self, deliver: Deliver, options: u32, block: &Block) {
         let plan = &block.control().plan;
         let option = |given: bool, bit: u32| if given { bit } else { 0 };
-        let mut options =
-            options | option(self.spurious, SPURIOUS) | option(self.early_sleepers, EARLY_SLEEPERS);
+        let mut options = options | option(self.spurious, SPURIOUS);
+        plan.expiry_steps.store(self.expiry.n_steps, Relaxed);
+        plan.delay_ns_max.store(self.expiry.delay_ns_max, Relaxed);
         plan.cpu.store(self.cpu.map_or(-1, |cpu| cpu as i32), Relaxed);
         match &self.order {
             Order::Random | Order::Pos | Order::Rr => {}
@@ -235,7 +241,7 @@ impl Plan {
                 plan.steps_expected.store(*n_steps, Relaxed);
             }
             Order::Follow { schedule, strict, after } => {
-                options |= option(*strict, STRICT);
+                options |= option(*strict, STRICT) | option(self.by_sites, BY_SITES);
                 plan.policy_after.store(*after as u32, Relaxed);
                 store_schedule(schedule, block);
             }

@@ -32,6 +32,8 @@ pub(super) enum Attempt {
     /// No schedule could be followed to its end: who left the last one, and where; none if there
     /// was none to follow.
     Infeasible(Option<(ThreadId, Pc)>),
+    /// The same, but a schedule was left only since it would have made a thread too late.
+    TooLate(Option<(ThreadId, Pc)>),
     /// The budget was used up before anything could be said.
     Untested,
 }
@@ -56,13 +58,14 @@ pub(super) fn attempt(
     // Where a thread waits decides what it has seen; for these that makes two anomalies of one.
     let wanted = if anomaly.kind == AnomalyKind::Order { 2 } else { 1 };
     let (mut n_feasible, mut n_runs) = (0, 0);
-    let mut left = None;
+    let (mut left, mut is_too_late) = (None, false);
     let mut force = Force::new(base, &anomaly.ways, &AFTER).at_most(SCHEDULES_MAX);
     while let Some(Forced { order: way, after, trial }) = force.next(runner)? {
         n_runs += 1;
         let departed = trial.execution.outcome.left.as_ref().map(|at| (at.thread, at.pc));
         let followed = departed.is_none();
         left = departed.or(left);
+        is_too_late |= trial.execution.lateness.is_too_much;
         match trial.verdict {
             Verdict::Fail(_) => {
                 let alone = after == Policy::Rr;
@@ -81,6 +84,7 @@ pub(super) fn attempt(
         (0, 0) if runner.is_over() => Attempt::Untested,
         // There may be more ways to try it.
         (0, _) if runner.is_stopped() => Attempt::Untested,
+        (0, _) if is_too_late => Attempt::TooLate(left),
         (0, _) => Attempt::Infeasible(left),
     })
 }

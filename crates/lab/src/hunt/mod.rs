@@ -12,6 +12,7 @@ mod conclude;
 use std::sync::Arc;
 
 use raddle_analysis::pattern::Pattern;
+use raddle_trace::expiry::Expiry;
 use raddle_trial::{End, Order, Plan, Trial};
 
 pub(crate) use self::attempt::SCHEDULES_MAX;
@@ -36,6 +37,8 @@ pub struct Settings {
     pub patterns: Vec<Pattern>,
     /// How runs are executed, but for their order.
     pub plan: Plan,
+    /// When deadlines may expire in the orders that are tried last; none if there are none such.
+    pub expiry_last: Option<Expiry>,
     /// Whether the steps of the first run limit those of others.
     pub limits_steps: bool,
     /// Whether the budget is used up even if something was found.

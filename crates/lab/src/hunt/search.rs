@@ -10,6 +10,11 @@
 //! [`NOTHING_NEW_MAX`] explored runs in a row have brought nothing new. A search that has found
 //! something ends soon after, unless it is to keep going.
 //!
+//! **Late threads.** An order that makes a thread later than the plan allows
+//! ([`raddle_trace::expiry`]) is left to the end: first everything else has to bring nothing, or to
+//! have used up its share. Then what was left is attempted, and half of the explored runs let
+//! deadlines expire early. Programs without deadlines have no such end.
+//!
 //! **Shares.** Half of the executions are held back to explain what is found. As long as nothing
 //! is found, half of what was held back goes to the search whenever it has used up its share.
 
@@ -39,6 +44,8 @@ const ATTEMPTS: usize = 48;
 /// has not come in n runs comes, with 95 % confidence, in less than 3/n of them (the rule of
 /// three): here in less than one of 64.
 const NOTHING_NEW_MAX: usize = 192;
+/// Explored runs in which threads may be late, at least.
+const LATE_RUNS: usize = 96;
 /// A run of more events than this is not recorded just to explore.
 const EVENTS_CHEAP: u64 = 50_000;
 /// Runs that fail in the same way that are kept.
@@ -61,6 +68,12 @@ pub(super) struct Search<'a> {
     pub(super) bases: Vec<Arc<Predicted>>,
     /// Anomalies that were not tried yet: rank, base, number.
     queue: Vec<(u32, usize, usize)>,
+    /// The same, for anomalies that need a thread to be late, and who would have been.
+    late: Vec<Late>,
+    /// Whether late threads are tried now.
+    is_late: bool,
+    /// Whether time jumped to a deadline in any run.
+    has_deadlines: bool,
     known: FxHashSet<Identity>,
     /// Access pairs and triples of runs that passed.
     passing: FxHashSet<Sites>,
@@ -76,6 +89,14 @@ pub(super) struct Search<'a> {
     is_cheap: bool,
     /// Explored runs since something was attempted.
     n_since_attempt: usize,
+}
+
+/// An anomaly that was not made to happen since a thread would have been too late.
+struct Late {
+    /// Rank, base, number.
+    at: (u32, usize, usize),
+    /// Who left the schedule, and where.
+    left: Option<(ThreadId, Pc)>,
 }
 
 /// How much of the program's behavior was seen.
@@ -189,6 +210,9 @@ impl<'a> Search<'a> {
             plan: settings.plan.clone(),
             bases: Vec::new(),
             queue: Vec::new(),
+            late: Vec::new(),
+            is_late: false,
+            has_deadlines: false,
             known: FxHashSet::default(),
             passing: FxHashSet::default(),
             groups: Vec::new(),
@@ -236,6 +260,10 @@ impl<'a> Search<'a> {
         for (_, base, anomaly) in std::mem::take(&mut self.queue) {
             self.harmless.push(Harmless { base, anomaly, why: Why::Untested });
         }
+        for Late { at: (_, base, anomaly), left } in std::mem::take(&mut self.late) {
+            self.tally.infeasible += 1;
+            self.harmless.push(Harmless { base, anomaly, why: Why::Infeasible(left) });
+        }
         self.coverage.n_orders = self.passing.len();
         Ok(if self.stops_since_found() { Stopped::Found } else { ended })
     }
@@ -254,6 +282,11 @@ impl<'a> Search<'a> {
         loop {
             if budget.is_stopped() {
                 return Ok(Stopped::Time);
+            }
+            if (budget.is_over() || self.is_quiet() || budget.is_past(PUNCTUAL_SHARE))
+                && self.begin_late()
+            {
+                continue;
             }
             if budget.is_over() {
                 if held_back == 0 || !self.groups.is_empty() {
@@ -283,6 +316,27 @@ impl<'a> Search<'a> {
                 }
             }
         }
+    }
+
+    /// From now on threads may be late; returns whether that has just begun.
+    fn begin_late(&mut self) -> bool {
+        let Some(expiry) = self.settings.expiry_last else { return false };
+        if self.is_late || self.stops_since_found() {
+            return false;
+        }
+        self.is_late = true;
+        if !self.has_deadlines {
+            return false;
+        }
+        for base in &mut self.bases {
+            // Nobody else has it before the search is over.
+            if let Some(base) = Arc::get_mut(base) {
+                base.recorded.plan.expiry = expiry;
+            }
+        }
+        self.queue.extend(std::mem::take(&mut self.late).into_iter().map(|late| late.at));
+        self.n_since_attempt = self.n_since_attempt.min(NOTHING_NEW_MAX - LATE_RUNS);
+        true
     }
 
     /// Whether nothing new has come for long, and nothing was left to attempt.
@@ -321,6 +375,10 @@ impl<'a> Search<'a> {
                     self.tally.infeasible += 1;
                     Why::Infeasible(left)
                 }
+                Some(Attempt::TooLate(left)) => {
+                    self.late.push(Late { at: (rank, base, anomaly), left });
+                    continue;
+                }
                 // There may be more to spend later.
                 Some(Attempt::Untested) | None => {
                     self.queue.push((rank, base, anomaly));
@@ -334,7 +392,11 @@ impl<'a> Search<'a> {
 
     /// Runs under other schedules.
     fn explore(&mut self, round: Round) -> Result<(), LabError> {
-        let plans = round.plans(&self.plan, &mut self.seed);
+        let mut plans = round.plans(&self.plan, &mut self.seed);
+        let expiry = self.settings.expiry_last.filter(|_| self.is_late && self.has_deadlines);
+        if let Some(expiry) = expiry {
+            plans.iter_mut().skip(1).step_by(2).for_each(|plan| plan.expiry = expiry);
+        }
         // Where recording is dear, some of them are recorded, and the others only tried.
         let n_recorded = if self.is_cheap { plans.len() } else { 2.min(plans.len()) };
         let (recorded, tried) = plans.split_at(n_recorded);
@@ -349,6 +411,7 @@ impl<'a> Search<'a> {
             self.executor.all(tried, 1, |plan, runner| runner.run(plan, Delivery::Schedule))?;
         for (trial, plan) in results.into_iter().zip(tried) {
             let Some(trial) = trial.flatten() else { continue };
+            self.has_deadlines |= trial.execution.lateness.has_jumped;
             let n_groups = self.groups.len();
             if trial.failure().is_some() {
                 self.failed(FailedRun { trial, plan: plan.clone(), source: None });
@@ -380,6 +443,7 @@ impl<'a> Search<'a> {
     /// Takes in a recorded run. Whether it showed anything new.
     fn add_base(&mut self, base: Predicted) -> bool {
         self.tally.recorded += 1;
+        self.has_deadlines |= base.recorded.trial.execution.lateness.has_jumped;
         let Predicted { recorded, mut anomalies } = base;
         // What is known already is not kept twice.
         anomalies.retain(|anomaly| self.known.insert(anomaly.identity()));
@@ -449,5 +513,7 @@ impl<'a> Search<'a> {
 
 /// After so many different failures, runs that hang bring no new ones.
 const HANGS_MAX: usize = 8;
+/// The share of the time after which a search that has found nothing lets threads be late.
+const PUNCTUAL_SHARE: f64 = 0.6;
 /// The share of the time after which a search that has found something gives way to explaining.
 const SEARCH_SHARE: f64 = 0.5;

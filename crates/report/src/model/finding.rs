@@ -1,5 +1,7 @@
 //! A finding, with names.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +29,9 @@ pub struct Finding {
     pub why: Option<String>,
     /// What came of forcing it on runs that passed.
     pub forced: Option<Forced>,
+    /// Which thread has to be late, if the failure needs that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Delay>,
     /// How the program fails.
     pub failure: Option<Failure>,
     /// The clip that shows it, relative to the output directory.
@@ -83,6 +88,33 @@ pub enum Verdict {
     Infeasible,
     /// It was not tried.
     Untested,
+}
+
+/// A thread that could run and has to stand still for a while, as on a busy machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Delay {
+    /// The thread.
+    pub thread: String,
+    /// For how long.
+    pub ns: u64,
+}
+
+/// As in "needs main/2 delayed by 20 s".
+impl fmt::Display for Delay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { thread, ns } = self;
+        // No more digits than anybody cares for.
+        let ms = ns.div_ceil(1_000_000);
+        if ms < 1_000 {
+            write!(f, "{thread} delayed by {ms} ms")
+        } else {
+            let tenths = ms.div_ceil(100);
+            match (tenths / 10, tenths % 10) {
+                (whole, 0) => write!(f, "{thread} delayed by {whole} s"),
+                (whole, tenth) => write!(f, "{thread} delayed by {whole}.{tenth} s"),
+            }
+        }
+    }
 }
 
 /// What came of forcing an order on runs that passed: how many different schedules failed.

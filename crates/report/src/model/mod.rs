@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::access::{Access, Action};
 pub use self::failure::{Failure, FailureKind};
-pub use self::finding::{Finding, FindingKind, Forced, Verdict};
+pub use self::finding::{Delay, Finding, FindingKind, Forced, Verdict};
 pub use self::hunt::{Anomalies, Coverage, Hunt, Stopped, Trials};
 pub use self::isolation::{
     Cause, CauseKind, Executions, Instructions, Isolation, IsolationResult, Link, Step, Value,
@@ -95,6 +95,7 @@ mod tests {
             verdict: Verdict::Failing,
             why: None,
             forced: Some(Forced { failed: 4, passed: 0 }),
+            delay: None,
             failure: Some(failure),
             clip: Some("bank-1.clip".into()),
             switches: 2,

@@ -5,13 +5,14 @@ use raddle_lab::budget::Budget;
 use raddle_lab::hunt::finding::{self as ids, FindingVerdict};
 use raddle_lab::hunt::{Coverage as Seen, Hunt as Hunted, NoOrder, Stopped as Ended};
 use raddle_symbols::name::Namer;
+use raddle_trace::expiry::Expiry;
 use raddle_trial::Trial;
 use rustc_hash::FxHashMap;
 
 use super::access::Named;
 use super::{Names, id};
 use crate::model::{
-    Anomalies, Coverage, Finding, FindingKind, Forced, Hunt, Stopped, Trials, Verdict,
+    Anomalies, Coverage, Delay, Finding, FindingKind, Forced, Hunt, Stopped, Trials, Verdict,
 };
 
 /// A hunt that is over.
@@ -109,6 +110,7 @@ impl Names<'_> {
             verdict: Verdict::Failing,
             why: None,
             forced: None,
+            delay: None,
             failure: Some(failure),
             clip: None,
             switches: schedule.map_or(0, |schedule| schedule.n_runs().saturating_sub(1)),
@@ -191,11 +193,21 @@ impl Names<'_> {
             },
             why: self.why(finding),
             forced: finding.forced.map(Forced::from),
+            delay: self.delay(finding),
             failure,
             clip: None,
             switches: finding.n_switches(),
             isolation: None,
         }
+    }
+
+    /// Which thread has to be later than preemption makes threads anyway.
+    fn delay(&self, finding: &ids::Finding) -> Option<Delay> {
+        let execution = &finding.proof.as_ref()?.trial.execution;
+        let (thread, delay) = execution.lateness.longest?;
+        let ns = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
+        let thread = Namer::new(&execution.run, self.cache).thread(thread).to_string();
+        (ns > Expiry::FAIR.delay_ns_max).then_some(Delay { thread, ns })
     }
 
     /// Why an anomaly is infeasible.

@@ -34,6 +34,7 @@ impl Names<'_> {
                 verdict: Verdict::Untested,
                 why: None,
                 forced: None,
+                delay: None,
                 failure: None,
                 clip: None,
                 switches: 0,

@@ -1,16 +1,18 @@
 //! Barriers: fully modeled; libc's implementation never waits.
 
+use core::sync::atomic::{AtomicU32, Ordering};
+
 use libc::{c_int, c_uint, pthread_barrier_t, pthread_barrierattr_t};
 use raddle_trace::misuse::Operation;
 use raddle_trace::record::{Kind, Lock};
 
 use super::misuse::{self, ObjectOp};
 use crate::export::export;
-use crate::hook;
 use crate::real::real;
+use crate::sched::SCHED;
 use crate::sched::object::Object;
 use crate::sched::thread::{NEVER, Wait};
-use crate::sched::{self, SCHED};
+use crate::{hook, sys};
 
 export! {
     pthread_barrier_init => init;
@@ -61,6 +63,30 @@ fn is_shared(barrier: Barrier) -> bool {
     unsafe { *barrier.cast::<u32>().add(3) != 0 }
 }
 
+/// Arrives as libc does, so that other processes notice, and waits in our model. The words of a
+/// barrier: arrivals, arrivals in completed rounds, threads per round, whether it is shared,
+/// departures. Limits: libc's counters are reset after 2^31 arrivals, which is not supported here.
+fn wait_shared(me: u32, barrier: Barrier, pc: u64) -> c_int {
+    // SAFETY: within the barrier that the program passes; other processes use it in the same way.
+    let word = |index: usize| unsafe { &*barrier.cast::<AtomicU32>().add(index) };
+    let n_round = word(2).load(Ordering::Relaxed);
+    let mine = word(0).fetch_add(1, Ordering::AcqRel) + 1;
+    let mut completed = word(1).load(Ordering::Acquire);
+    while completed + n_round <= mine {
+        let now = mine - mine % n_round;
+        match word(1).compare_exchange(completed, now, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                sys::futex_wake_all(word(1));
+                break;
+            }
+            Err(other) => completed = other,
+        }
+    }
+    hook::sync(me, pc, Wait::SharedBarrier(barrier as u64, mine), NEVER);
+    word(4).fetch_add(1, Ordering::AcqRel);
+    if mine.is_multiple_of(n_round) { libc::PTHREAD_BARRIER_SERIAL_THREAD } else { 0 }
+}
+
 extern "C" fn wait(barrier: Barrier) -> c_int {
     let pc = hook::caller();
     let at = barrier as u64;
@@ -79,8 +105,7 @@ extern "C" fn wait(barrier: Barrier) -> c_int {
     hook::record(Kind::BarrierEnter, 0, at, 0, pc, &[]);
     if SCHED.lock().n_processes > 0 && is_shared(barrier) {
         // Child processes arrive at it, too.
-        let status =
-            sched::outside(me, pc, || real!(pthread_barrier_wait(barrier => Barrier) -> c_int));
+        let status = wait_shared(me, barrier, pc);
         hook::record(Kind::BarrierLeave, u8::from(status != 0), at, 0, pc, &[]);
         return status;
     }

@@ -14,6 +14,7 @@ use super::ends::duplicated;
 use super::{channel, clock, fail, result};
 use crate::export::export_cancellable;
 use crate::real::real;
+use crate::sched::SCHED;
 use crate::sched::thread::{NEVER, Wait};
 use crate::{hook, sched, sys, tls};
 
@@ -57,6 +58,50 @@ fn try_then_block(
         return status;
     }
     sched::outside(me, pc, block)
+}
+
+/// How often a thread looks whether it gets a file lock: less and less often.
+const LOOK_US_MIN: u64 = 20;
+const LOOK_US_MAX: u64 = 1_000;
+
+/// Repeats a call until it gives another error than these; `block` is for threads that are not
+/// controlled. The thread never blocks in the kernel, so a signal or a cancellation reaches it. Limits: the kernel does not see
+/// that two processes wait for each other's locks.
+fn try_until(attempt: impl Fn() -> i64, busy: &[c_int], block: impl FnOnce() -> i64) -> i64 {
+    let pc = hook::caller();
+    let look = || {
+        let status = attempt();
+        (status >= 0 || !busy.contains(&(-status as c_int))).then_some(status)
+    };
+    let Some(me) = hook::me() else { return block() };
+    hook::sync(me, pc, Wait::Nothing, NEVER);
+    loop {
+        if sched::cancel_point(me) {
+            return i64::from(-libc::EINTR);
+        }
+        let is_cancelled =
+            || SCHED.try_lock().is_some_and(|sched| sched.threads[me as usize].is_cancelled());
+        let look_often = || {
+            let mut us = LOOK_US_MIN;
+            loop {
+                let seen = look();
+                if seen.is_some() || tls::get(tls::SIGNALS) != 0 || is_cancelled() {
+                    return seen;
+                }
+                sys::sleep_us(us);
+                us = (us * 2).min(LOOK_US_MAX);
+            }
+        };
+        let seen = look();
+        if let Some(status) = seen.or_else(|| sched::outside(me, pc, look_often)) {
+            return status;
+        }
+        let is_interrupted = tls::get(tls::SIGNALS) != 0;
+        hook::sync(me, pc, Wait::Nothing, NEVER);
+        if is_interrupted && !SCHED.lock().threads[me as usize].restarts {
+            return i64::from(-libc::EINTR);
+        }
+    }
 }
 
 extern "C" fn read_counter(descriptor: c_int, into: *mut u64) -> c_int {
@@ -216,7 +261,7 @@ extern "C" fn receive_message(
 extern "C" fn lock_file(descriptor: c_int, how: c_int) -> c_int {
     let call = |how: c_int| sys::syscall!(libc::SYS_flock, descriptor, how);
     let busy: &[c_int] = if how & libc::LOCK_NB == 0 { &[libc::EAGAIN] } else { &[] };
-    result(try_then_block(|| call(how | libc::LOCK_NB), busy, || call(how))) as c_int
+    result(try_until(|| call(how | libc::LOCK_NB), busy, || call(how))) as c_int
 }
 
 extern "C" fn control(descriptor: c_int, command: c_int, argument: usize) -> c_int {
@@ -233,7 +278,7 @@ extern "C" fn control(descriptor: c_int, command: c_int, argument: usize) -> c_i
     };
     let call = |command: c_int| sys::syscall!(libc::SYS_fcntl, descriptor, command, argument);
     let busy = [libc::EAGAIN, libc::EACCES];
-    result(try_then_block(|| call(nowait), &busy, || call(command))) as c_int
+    result(try_until(|| call(nowait), &busy, || call(command))) as c_int
 }
 
 extern "C" fn lock_part(descriptor: c_int, command: c_int, bytes: off_t) -> c_int {

@@ -14,10 +14,8 @@ export! {
     thrd_detach => detach;
     thrd_yield => thread_yield;
     mtx_destroy => mutex::destroy;
-    mtx_lock => lock;
     mtx_unlock => unlock;
     mtx_trylock => try_lock;
-    mtx_timedlock => timed_lock;
     cnd_destroy => cond::destroy;
     cnd_signal => signal;
     cnd_broadcast => broadcast;
@@ -28,6 +26,8 @@ export_cancellable! {
     thrd_sleep => thread_sleep;
     cnd_wait => wait;
     cnd_timedwait => timed_wait;
+    mtx_lock => lock;
+    mtx_timedlock => timed_lock;
 }
 
 const SUCCESS: c_int = 0;

@@ -152,6 +152,7 @@ fn wait_until(
     if status != 0 {
         return status;
     }
+    mutex::keep_in_use(mutex);
     hook::record(Kind::CondWait, 0, cond as u64, 0, pc, &[mutex as u64]);
     let spurious = {
         let options = shared::control().plan.options.load(Ordering::Relaxed);
@@ -173,7 +174,10 @@ fn wait_until(
     }
     let by = woken.map_or(NOBODY, |(_, by)| by) as u16;
     hook::record(Kind::CondWake, wake as u8, cond as u64, by, pc, &[]);
-    let status = mutex::lock_until(mutex, NEVER, pc);
+    let status = mutex::lock_surely_until(mutex, NEVER, pc);
+    if status == 0 || status == libc::EOWNERDEAD {
+        mutex::end_use(mutex);
+    }
     match wake {
         Wake::TimedOut if status == 0 => libc::ETIMEDOUT,
         _ => status,
@@ -188,6 +192,9 @@ pub(super) extern "C" fn signal(cond: *mut pthread_cond_t) -> c_int {
     };
     let n = wake(op(me, cond, pc, Operation::Signal), 1);
     hook::record(Kind::CondSignal, n as u8, cond as u64, 0, pc, &[]);
+    if has_peers(cond) {
+        return real!(pthread_cond_signal @ c"GLIBC_2.3.2" (cond => *mut pthread_cond_t) -> c_int);
+    }
     0
 }
 
@@ -199,7 +206,17 @@ pub(super) extern "C" fn broadcast(cond: *mut pthread_cond_t) -> c_int {
     };
     let n = wake(op(me, cond, pc, Operation::Broadcast), usize::MAX);
     hook::record(Kind::CondBroadcast, 0, cond as u64, n as u16, pc, &[]);
+    if has_peers(cond) {
+        return real!(pthread_cond_broadcast @ c"GLIBC_2.3.2" (cond => *mut pthread_cond_t) -> c_int);
+    }
     0
+}
+
+/// Whether child processes may wait on it, in libc.
+fn has_peers(cond: *mut pthread_cond_t) -> bool {
+    // SAFETY: within the condition variable that the program passes.
+    let is_shared = unsafe { *cond.cast::<u32>().add(9) } & 1 != 0;
+    is_shared && SCHED.lock().n_processes > 0
 }
 
 /// Wakes up to `n` waiters, chosen by the schedule; returns how many threads were waiting.

@@ -17,6 +17,7 @@ mod ends;
 mod format;
 mod fortified;
 mod futex;
+mod key;
 mod library;
 mod loader;
 mod mapping;

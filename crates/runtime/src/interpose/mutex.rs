@@ -1,12 +1,14 @@
 //! Mutexes of all types.
 
+use core::sync::atomic::{AtomicU32, Ordering};
+
 use libc::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
 use raddle_trace::misuse::Operation;
 use raddle_trace::record::{Kind, Lock, TRIED, Wake};
 
 use super::clock;
 use super::misuse::{self, ObjectOp};
-use crate::export::export;
+use crate::export::{export, export_cancellable};
 use crate::hook;
 use crate::real::real;
 use crate::sched::object::{NOBODY, Object};
@@ -16,13 +18,17 @@ use crate::sched::{self, SCHED};
 export! {
     pthread_mutex_init => init;
     pthread_mutex_destroy => destroy;
-    pthread_mutex_lock => lock;
-    __pthread_mutex_lock => lock;
     pthread_mutex_trylock => try_lock;
-    pthread_mutex_timedlock => timed_lock;
-    pthread_mutex_clocklock => clock_lock;
     pthread_mutex_unlock => unlock;
     __pthread_mutex_unlock => unlock;
+}
+
+// No cancellation points, but a thread with asynchronous cancellation can be cancelled here.
+export_cancellable! {
+    pthread_mutex_lock => lock;
+    __pthread_mutex_lock => lock;
+    pthread_mutex_timedlock => timed_lock;
+    pthread_mutex_clocklock => clock_lock;
 }
 
 const INFO: u8 = Lock::Mutex as u8;
@@ -37,6 +43,23 @@ fn kind_of(mutex: *mut pthread_mutex_t) -> i32 {
 fn word_of(mutex: *mut pthread_mutex_t) -> i32 {
     // SAFETY: glibc keeps it at the start of a mutex, and the program passes one.
     unsafe { *mutex.cast::<i32>() }
+}
+
+/// glibc's number of threads that use a mutex, at byte 12: its holder, and those that wait on a
+/// condition variable with it. libc does not destroy a mutex with users.
+fn n_users(mutex: *mut pthread_mutex_t) -> &'static AtomicU32 {
+    // SAFETY: within the mutex that the program passes; libc changes it in the same way.
+    unsafe { &*mutex.cast::<AtomicU32>().add(3) }
+}
+
+/// From now on a thread waits on a condition variable with this mutex, which it has just released.
+pub(super) fn keep_in_use(mutex: *mut pthread_mutex_t) {
+    n_users(mutex).fetch_add(1, Ordering::Relaxed);
+}
+
+/// The thread has acquired the mutex again.
+pub(super) fn end_use(mutex: *mut pthread_mutex_t) {
+    n_users(mutex).fetch_sub(1, Ordering::Relaxed);
 }
 
 const RECURSIVE: i32 = 1;
@@ -128,8 +151,20 @@ fn real_try_lock(mutex: *mut pthread_mutex_t) -> c_int {
     real!(pthread_mutex_trylock(mutex => *mut pthread_mutex_t) -> c_int)
 }
 
-/// Acquires a mutex, waiting until a point in virtual time.
-pub(super) fn lock_until(mutex: *mut pthread_mutex_t, deadline: u64, pc: u64) -> c_int {
+/// Acquires a mutex, waiting until a point in virtual time, or until an asynchronous cancellation.
+fn lock_until(mutex: *mut pthread_mutex_t, deadline: u64, pc: u64) -> c_int {
+    if let Some(me) = hook::me() {
+        SCHED.lock().threads[me as usize].leaves_lock = true;
+    }
+    let status = lock_surely_until(mutex, deadline, pc);
+    if let Some(me) = hook::me() {
+        SCHED.lock().threads[me as usize].leaves_lock = false;
+    }
+    status
+}
+
+/// The same without cancellation.
+pub(super) fn lock_surely_until(mutex: *mut pthread_mutex_t, deadline: u64, pc: u64) -> c_int {
     let Some(me) = hook::me() else {
         if hook::free() {
             hook::free_delay();
@@ -155,8 +190,11 @@ pub(super) fn lock_until(mutex: *mut pthread_mutex_t, deadline: u64, pc: u64) ->
             _ => op.relock(deadline),
         }
     }
-    if hook::sync(me, pc, Wait::Lock(op.at), deadline) == Wake::TimedOut {
-        return libc::ETIMEDOUT;
+    match hook::sync(me, pc, Wait::Lock(op.at), deadline) {
+        Wake::TimedOut => return libc::ETIMEDOUT,
+        // Asynchronous cancellation: the thread does not return from this call.
+        Wake::Cancelled => return 0,
+        Wake::Woken | Wake::Interrupted | Wake::Spurious | Wake::Mismatch => {}
     }
     op.check();
     acquire(me, mutex, pc, 0)

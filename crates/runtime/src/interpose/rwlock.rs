@@ -92,6 +92,8 @@ fn lock_until(lock: *mut pthread_rwlock_t, shared: bool, deadline: u64, pc: u64)
     let operation = if shared { Operation::ReadLock } else { Operation::Lock };
     let op = op(me, lock, pc, operation);
     op.approach();
+    let wait = if shared { Wait::ReadLock(op.at) } else { Wait::WriteLock(op.at) };
+    SCHED.lock().settle_shared(wait);
     if note_preference(lock) == me {
         hook::sync(me, pc, Wait::Nothing, NEVER);
         return libc::EDEADLK;
@@ -99,7 +101,6 @@ fn lock_until(lock: *mut pthread_rwlock_t, shared: bool, deadline: u64, pc: u64)
     if !shared && reads(lock, me) {
         op.relock(deadline);
     }
-    let wait = if shared { Wait::ReadLock(op.at) } else { Wait::WriteLock(op.at) };
     if hook::sync(me, pc, wait, deadline) == Wake::TimedOut {
         return libc::ETIMEDOUT;
     }

@@ -58,6 +58,7 @@ extern "C" fn lock(lock: Spin) -> c_int {
     let pc = hook::caller();
     if let Some(me) = hook::me() {
         let op = op(me, lock, pc, Operation::Lock);
+        SCHED.lock().settle_shared(Wait::Lock(op.at));
         if SCHED.lock().objects.get(&op.at).is_some_and(|object| object.owner == me) {
             op.relock(NEVER);
         }

@@ -13,7 +13,7 @@ use crate::export::{export, export_cancellable};
 use crate::real::real;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED, Sched};
-use crate::{hook, shared, sys, tls};
+use crate::{hook, key, shared, sys, tls};
 
 export! {
     pthread_create => create_inner;
@@ -36,6 +36,8 @@ unsafe extern "C" {
     /// Start routine of every thread: registers it, runs the program's routine, and returns its
     /// result.
     fn raddle_thread_start(arg: *mut c_void) -> *mut c_void;
+    /// The destructor of our thread key.
+    pub(crate) fn raddle_thread_end(value: *mut c_void);
     fn pthread_attr_getdetachstate(attr: *const pthread_attr_t, state: *mut c_int) -> c_int;
 }
 
@@ -57,6 +59,31 @@ global_asm!(
     ".cfi_endproc",
     ".size raddle_thread_start, . - raddle_thread_start",
     begin = sym begin,
+);
+
+global_asm!(
+    ".text",
+    ".hidden raddle_thread_end",
+    ".globl raddle_thread_end",
+    ".type raddle_thread_end,@function",
+    "raddle_thread_end:",
+    ".cfi_startproc",
+    "sub rsp, 8",
+    ".cfi_adjust_cfa_offset 8",
+    "call {take_due}",
+    "test rax, rax",
+    "je 2f",
+    "mov rdi, rdx",
+    "call rax",
+    "2:",
+    "call {end}",
+    "add rsp, 8",
+    ".cfi_adjust_cfa_offset -8",
+    "ret",
+    ".cfi_endproc",
+    ".size raddle_thread_end, . - raddle_thread_end",
+    take_due = sym key::take_due,
+    end = sym end,
 );
 
 /// glibc's numbers for the state and type of cancellation.
@@ -130,6 +157,8 @@ pub(super) fn create(
     let status = start(raddle_thread_start, id as usize as *mut c_void);
     if status != 0 {
         SCHED.lock().drop_thread(id);
+        // The program may try again until other threads have ended.
+        sched::yield_turn(me, pc);
         return status;
     }
     // Until it waits for its turn it runs beside us, and must do nothing visible.
@@ -176,7 +205,7 @@ extern "C" fn begin(arg: *mut c_void) -> Start {
             package.ordinal,
             (high - package.stack_bytes, high),
         );
-        tls::call_at_end();
+        key::call_at_end();
         super::signal::begin();
         return Start { routine: package.routine, arg: package.arg };
     }
@@ -184,17 +213,17 @@ extern "C" fn begin(arg: *mut c_void) -> Start {
     let bytes = shared::slot(me).stack_low.load(Ordering::Relaxed);
     super::signal::begin();
     let (routine, arg) = sched::begin(me, (high.saturating_sub(bytes), high));
-    tls::call_at_end();
+    key::call_at_end();
     Start { routine, arg }
 }
 
 /// Called by libc when a thread ends, repeatedly as long as we ask for it. The last round counts:
 /// by then the destructors of the program's keys have run.
-pub(crate) unsafe extern "C" fn end(_: *mut c_void) {
+extern "C" fn end() {
     let rounds = tls::get(tls::ROUNDS) + 1;
     tls::set(tls::ROUNDS, rounds);
     if rounds < 4 {
-        tls::call_at_end();
+        key::call_at_end();
         return;
     }
     if hook::free() {

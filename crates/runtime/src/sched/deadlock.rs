@@ -15,7 +15,11 @@ impl Sched {
     /// Notes whether a thread that now waits closes a cycle of waiting threads. If the program ends
     /// all the same, who waits for whom is still to be told.
     pub(super) fn check_cycle(&mut self, me: u32) {
-        if !self.closes_cycle(me, &Target) || self.may_be_resolved(me) {
+        let is_helped = self.n_processes > 0 && {
+            let wait = self.threads[me as usize].wait;
+            self.is_shared(wait, &Target)
+        };
+        if is_helped || !self.closes_cycle(me, &Target) || self.may_be_resolved(me) {
             return;
         }
         self.model.note_cycle(me);

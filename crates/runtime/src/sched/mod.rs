@@ -32,7 +32,8 @@ mod watchdog;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use raddle_trace::control::{Deliver, EXTERNAL, Ending, LEFT, Policy as Code, State};
+use raddle_trace::control::{Deliver, EXTERNAL, Ending, LEFT, Policy as Code, State, TOO_LATE};
+use raddle_trace::expiry::Expiry;
 use raddle_trace::record::{Kind, Switch};
 
 use self::model::follow::Follow;
@@ -132,7 +133,10 @@ impl Sched {
         let options = plan.options.load(Ordering::Relaxed);
         if chosen == Code::Follow {
             let is_strict = options & raddle_trace::control::STRICT != 0;
-            self.follow = Some(Follow::new(is_strict, &Target));
+            let follow = self.follow.insert(Follow::new(is_strict, &Target));
+            if options & raddle_trace::control::BY_SITES != 0 {
+                follow.by_sites();
+            }
         }
         let after_schedule = if chosen == Code::Follow { code(&plan.policy_after) } else { None };
         self.policy =
@@ -140,7 +144,10 @@ impl Sched {
         self.steps_max = plan.steps_max.load(Ordering::Relaxed);
         self.idle_max = plan.idle_max.load(Ordering::Relaxed);
         self.seed(seed);
-        self.early_sleepers = options & raddle_trace::control::EARLY_SLEEPERS != 0;
+        self.expiry = Expiry {
+            n_steps: plan.expiry_steps.load(Ordering::Relaxed),
+            delay_ns_max: plan.delay_ns_max.load(Ordering::Relaxed),
+        };
         let deliver = Deliver::from_u8(plan.deliver.load(Ordering::Relaxed) as u8);
         self.recorded = matches!(deliver, Some(Deliver::Schedule | Deliver::Trace));
         let main = self.add_thread(NOBODY, (0, 0));
@@ -176,6 +183,8 @@ impl Sched {
     pub(crate) fn drop_thread(&mut self, id: u32) {
         assert!(id as usize + 1 == self.threads.len(), "internal bug: thread {id} is not the last");
         self.threads.pop();
+        let parent = shared::slot(id).parent.load(Ordering::Relaxed);
+        shared::slot(parent).n_children.fetch_sub(1, Ordering::Relaxed);
         shared::control().n_threads.store(id, Ordering::Release);
     }
 
@@ -252,6 +261,10 @@ impl Sched {
                 }
                 Decision::Stuck => self.deadlock(last),
                 Decision::Depart(departure) => self.depart(departure),
+                Decision::TooLate(departure) => {
+                    shared::flag(TOO_LATE);
+                    self.depart(departure);
+                }
             }
         }
     }
@@ -324,9 +337,14 @@ impl Sched {
     }
 
     fn jump(&mut self, ns: u64) {
-        self.model.jump(ns);
+        self.model.jump(ns, &Target);
         let now = self.now();
-        shared::control().clock_ns.store(now, Ordering::Relaxed);
+        let control = shared::control();
+        control.clock_ns.store(now, Ordering::Relaxed);
+        if let Some((thread, late_ns)) = self.latest {
+            control.late_thread.store(thread, Ordering::Relaxed);
+            control.late_ns.store(late_ns, Ordering::Relaxed);
+        }
         if shared::mode() == shared::TRACE {
             lane::append_all(Kind::Clock, 0, 0, 0, 0, &[now]);
         }

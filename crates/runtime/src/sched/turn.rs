@@ -257,6 +257,8 @@ pub(crate) fn adopt() -> u32 {
         let thread = &mut sched.threads[me as usize];
         (thread.wait, thread.kernel_id, thread.tls) =
             (Wait::Outside, sys::gettid(), tls::address());
+        // SAFETY: asks for the calling thread's own name.
+        thread.pthread = unsafe { libc::pthread_self() } as u64;
         sched.make_live(me);
         me
     };

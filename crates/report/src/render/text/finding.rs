@@ -30,6 +30,9 @@ pub(super) fn render(
         let (failed, n) = (forced.failed, forced.n());
         writeln!(out, "   confirmed: forced on passing runs, {failed} of {n} fail")?;
     }
+    if let Some(delay) = &finding.delay {
+        writeln!(out, "   needs {delay}")?;
+    }
     if let Some(clip) = &finding.clip {
         let clip = shell::word(options.directory.join(clip));
         let switches = match finding.switches {

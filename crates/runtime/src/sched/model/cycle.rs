@@ -48,6 +48,7 @@ impl Model {
             | Wait::Futex(..)
             | Wait::Semaphore(_)
             | Wait::Barrier(..)
+            | Wait::SharedBarrier(..)
             | Wait::Once(_)
             | Wait::Guard(_)
             | Wait::Unwaited(_)

@@ -6,7 +6,7 @@ use super::decision::{Decision, Look, Looked, Question};
 use super::fairness::{Cause, Fairness};
 use super::policy::Situation;
 use super::thread::{NEVER, Wait};
-use super::{EXPIRY_STEPS, Model, World};
+use super::{Model, World};
 
 /// After this many consecutive steps, the other threads go first once, whatever the policy says.
 const STRETCH_MAX: u64 = 500_000;
@@ -37,11 +37,7 @@ impl Model {
         self.be_fair_beside_cycle();
         loop {
             self.collect_runnable(world);
-            if self.early_sleepers
-                && self.choices.below(16) == 0
-                && self.any_waits(|wait| wait == Wait::Sleep)
-                && let Some(ns) = self.ns_to_deadline()
-            {
+            if let Some(ns) = self.expires_early() {
                 return Decision::Jump { ns, marked: true };
             }
             if self.idle_yields == 0 {
@@ -89,7 +85,7 @@ impl Model {
 
     /// Some threads can run.
     fn decide_among_runnable(&mut self, question: &Question) -> Decision {
-        if self.each_had_its_share()
+        if !self.runnable.iter().any(|candidate| self.is_held(candidate.thread))
             && let Some(ns) = self.ns_to_deadline()
         {
             return Decision::Jump { ns, marked: true };
@@ -129,15 +125,6 @@ impl Model {
         };
         let Some(policy) = self.policy.as_mut() else { die!("internal bug: no policy") };
         Decision::Run(policy.choose(&situation))
-    }
-
-    /// Whether a deadline may expire although threads can run: each of them has had its share of
-    /// time since the last one did.
-    fn each_had_its_share(&self) -> bool {
-        self.runnable.iter().all(|candidate| {
-            let thread = &self.threads[candidate.thread as usize];
-            thread.steps.saturating_sub(thread.steps_at_jump) >= EXPIRY_STEPS
-        })
     }
 
     /// Nobody can run: lets time pass, looks outside, or finds that there is nothing to wait for.
@@ -192,35 +179,7 @@ impl Model {
     /// Whether a child process may act on what a thread waits for.
     pub(crate) fn may_be_helped(&self, world: &impl World) -> bool {
         self.n_processes > 0
-            && self.any_waits(|wait| is_shared(wait, world))
+            && self.any_waits(|wait| self.is_shared(wait, world))
             && world.has_children()
-    }
-}
-
-/// Whether what is waited for is shared between processes, as glibc marks it.
-pub(crate) fn is_shared(wait: Wait, world: &impl World) -> bool {
-    let word = |at: u64, index: u64| world.word(at + 4 * index);
-    match wait {
-        // `__kind`, and in it PTHREAD_MUTEX_PSHARED_BIT.
-        Wait::Lock(at) => word(at, 4) & 128 != 0,
-        // `__shared`.
-        Wait::ReadLock(at) | Wait::WriteLock(at) => word(at, 7) != 0,
-        // `__wrefs`.
-        Wait::Cond(at) => word(at, 9) & 1 != 0,
-        // `private`, which is 0 if it is.
-        Wait::Semaphore(at) => word(at, 2) != 0,
-        Wait::Nothing
-        | Wait::Futex(..)
-        | Wait::Barrier(..)
-        | Wait::Join(_)
-        | Wait::Once(_)
-        | Wait::Guard(_)
-        | Wait::Unwaited(_)
-        | Wait::Sleep
-        | Wait::Descriptors(..)
-        | Wait::Signal
-        | Wait::SignalOf(_)
-        | Wait::Outside
-        | Wait::Back => false,
     }
 }

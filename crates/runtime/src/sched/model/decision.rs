@@ -66,6 +66,8 @@ pub(crate) enum Decision {
     Stuck,
     /// Abandon the schedule here, then ask again.
     Depart(Departure),
+    /// The same, since it would make a thread too late.
+    TooLate(Departure),
 }
 
 /// What may come from outside.

@@ -4,6 +4,10 @@
 //! which it stops. Only the count decides; the site checks that we are still where the schedule
 //! was made. At the first step that does not match, the schedule is abandoned and a policy takes
 //! over, or, in strict mode, the run ends.
+//!
+//! A schedule of an older version of the runtime may count fewer steps ([`Follow::by_sites`]). Then
+//! a thread that is elsewhere goes on, step by step, until it is at the site. In a loop that may be
+//! an iteration too early; who replays such a schedule has to look at how the run ends.
 
 use raddle_trace::id::Site;
 use raddle_trace::record::Switch;
@@ -16,9 +20,17 @@ use super::{Model, World};
 /// How long a schedule lets all threads wait for input, if others could run.
 pub(crate) const OUTSIDE_NS: u64 = 3_000_000_000;
 
+/// How many steps a thread goes on by itself to get to its site. It is for the steps that are new
+/// in one stretch, and a thread that will never get there is noticed soon.
+const STEPS_TO_SITE_MAX: u64 = 4096;
+
 /// The position in the schedule.
 pub(crate) struct Follow {
     strict: bool,
+    /// Whether sites decide where threads stop, since steps are counted in another way.
+    by_sites: bool,
+    /// Steps that were added to the current step to get to its site.
+    n_added: u64,
     /// Index of the next stretch.
     at: u64,
     /// Index of the next choice.
@@ -39,6 +51,8 @@ impl Follow {
     pub(crate) fn new(strict: bool, world: &impl World) -> Self {
         let mut follow = Self {
             strict,
+            by_sites: false,
+            n_added: 0,
             at: 0,
             choice_at: 0,
             step: None,
@@ -50,6 +64,20 @@ impl Follow {
         // The main thread already holds the turn.
         follow.begin_next(world);
         follow
+    }
+
+    /// Lets sites decide where threads stop.
+    pub(crate) fn by_sites(&mut self) {
+        self.by_sites = true;
+    }
+
+    /// Adds a step to the current one, since its thread is not at its site yet; returns whether
+    /// that is still reasonable.
+    fn goes_on(&mut self) -> bool {
+        let Some(step) = self.step.as_mut().filter(|_| self.by_sites) else { return false };
+        step.count = step.count.saturating_add(1);
+        self.n_added += 1;
+        self.n_added <= STEPS_TO_SITE_MAX
     }
 
     /// Whether the first step that does not match ends the run.
@@ -104,6 +132,7 @@ impl Follow {
 
     fn begin_next(&mut self, world: &impl World) -> Option<Step> {
         self.step = Some(next_stretch(&mut self.at, world)?);
+        self.n_added = 0;
         self.step
     }
 
@@ -154,6 +183,9 @@ impl Model {
                 // Or it yielded without effect.
                 follow.pending = stretch < step.count || reason == Switch::Yielded && is_elsewhere;
                 if !follow.pending && is_elsewhere {
+                    follow.pending = follow.goes_on();
+                }
+                if !follow.pending && is_elsewhere {
                     return Some(Decision::Depart(follow.departure(last, pc, step)));
                 }
             }
@@ -202,14 +234,23 @@ impl Model {
             self.follow.as_mut()?.pending = false;
             return Some(Decision::Run(step.thread));
         }
-        if deadline != NEVER {
-            let first = self.timer.map_or(deadline, |timer| timer.min(deadline));
-            let ns = first.saturating_sub(self.now());
-            return Some(Decision::Jump { ns, marked: false });
-        }
-        if self.timer.is_some() {
-            let ns = self.ns_to_deadline().unwrap_or(0);
-            return Some(Decision::Jump { ns, marked: false });
+        let until = match (deadline, self.timer) {
+            (NEVER, None) => None,
+            (NEVER, Some(_)) => Some(self.ns_to_deadline().unwrap_or(0)),
+            (_, timer) => {
+                let first = timer.map_or(deadline, |timer| timer.min(deadline));
+                Some(first.saturating_sub(self.now()))
+            }
+        };
+        if let Some(ns) = until {
+            // What is followed strictly has happened already.
+            let is_allowed = self.follow.as_ref()?.is_strict() || self.may_be_late(ns, world);
+            let follow = self.follow.as_ref()?;
+            return Some(if is_allowed {
+                Decision::Jump { ns, marked: false }
+            } else {
+                Decision::TooLate(follow.departure(step.thread, pc, step))
+            });
         }
         match wait {
             Wait::Outside | Wait::Signal | Wait::SignalOf(_) => Some(Decision::Idle),
@@ -230,6 +271,7 @@ impl Model {
             | Wait::Futex(..)
             | Wait::Semaphore(_)
             | Wait::Barrier(..)
+            | Wait::SharedBarrier(..)
             | Wait::Join(_)
             | Wait::Once(_)
             | Wait::Guard(_)

@@ -16,7 +16,7 @@
 //! program: see [`cycle`].
 //!
 //! **Time** is virtual: it advances with the steps, and jumps to the next deadline when nobody can
-//! run, or when each thread that can run had its share of steps ([`EXPIRY_STEPS`]).
+//! run, or beside threads that can run as far as [`Expiry`] allows it: see [`late`].
 //!
 //! **The outside world.** What comes from outside (a child's exit, a system call that we do not
 //! model) is accepted only when no other thread can run, so its timing does not affect the
@@ -27,11 +27,13 @@ mod decide;
 mod decision;
 pub(crate) mod fairness;
 pub(crate) mod follow;
+mod late;
 pub(crate) mod object;
 #[cfg(test)]
 mod play;
 pub(crate) mod policy;
 mod schedule;
+mod shared;
 #[cfg(test)]
 mod tests;
 pub(crate) mod thread;
@@ -41,10 +43,10 @@ mod world;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use raddle_trace::expiry::Expiry;
 use raddle_trace::record::{Lock, Wake};
 
 pub(crate) use self::cycle::Cycle;
-pub(crate) use self::decide::is_shared;
 pub(crate) use self::decision::{Decision, Look, Question};
 use self::fairness::{Cause, Fairness};
 use self::follow::Follow;
@@ -57,10 +59,6 @@ use crate::random::Random;
 
 /// Virtual time per step.
 pub(crate) const STEP_NS: u64 = 20;
-/// Each thread that can run performs this many steps before time jumps to a deadline of another.
-/// Few enough that a second of sleep beside busy threads is cheap, where steps alone would take
-/// 50 million, and many more than what a thread does natively while another wakes up.
-pub(crate) const EXPIRY_STEPS: u64 = 100_000;
 /// This many other steps make up for a yield without progress.
 const STEPS_PER_YIELD: u64 = 1_000;
 
@@ -82,8 +80,10 @@ pub(crate) struct Model {
     pub(crate) idle_max: u64,
     /// When the next timer fires whose time passes while all threads wait.
     pub(crate) timer: Option<u64>,
-    /// A sleeping thread may be chosen before its deadline.
-    pub(crate) early_sleepers: bool,
+    /// When a deadline may expire although threads can run.
+    pub(crate) expiry: Expiry,
+    /// The thread that expired deadlines made latest, and by how much.
+    pub(crate) latest: Option<(u32, u64)>,
     /// Child processes, which may write to our descriptors.
     pub(crate) n_processes: u32,
     /// libc's timers that create threads: they run in real time.
@@ -131,7 +131,8 @@ impl Model {
             steps_max: 0,
             idle_max: 0,
             timer: None,
-            early_sleepers: false,
+            expiry: Expiry::FAIR,
+            latest: None,
             n_processes: 0,
             n_sources: 0,
             n_signals: 0,
@@ -276,7 +277,8 @@ impl Model {
     }
 
     /// Advances time.
-    pub(crate) fn jump(&mut self, ns: u64) {
+    pub(crate) fn jump(&mut self, ns: u64, world: &impl World) {
+        self.note_late(ns, world);
         self.clock += ns;
         for &id in &self.live {
             let thread = &mut self.threads[id as usize];

@@ -336,7 +336,7 @@ impl Play {
             match self.model.decide(&mut question, &self.stage) {
                 Decision::Run(id) => break id,
                 Decision::Jump { ns, .. } => {
-                    self.model.jump(ns);
+                    self.model.jump(ns, &self.stage);
                     self.jumps.push(self.model.now());
                 }
                 Decision::Look { what, ns } => {
@@ -347,7 +347,7 @@ impl Play {
                 }
                 Decision::Idle => return Err(End::Idle),
                 Decision::Stuck => return Err(End::Stuck),
-                Decision::Depart(_) => return Err(End::Departed),
+                Decision::Depart(_) | Decision::TooLate(_) => return Err(End::Departed),
             }
         };
         assert!(self.model.can_run(next, &self.stage), "the turn is of no use to {next}");

@@ -4,12 +4,13 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use raddle_trace::control::Policy as Code;
+use raddle_trace::expiry::Expiry;
 use raddle_trace::id::Site;
 
 use super::cycle::CYCLE_STEPS;
 use super::play::{By, End, Op, Play, ends, program};
 use super::thread::NEVER;
-use super::{EXPIRY_STEPS, Item, Look, STEP_NS, Step};
+use super::{Item, Look, STEP_NS, Step};
 
 const POLICIES: [Code; 4] = [Code::Random, Code::Pct, Code::Pos, Code::Rr];
 
@@ -256,7 +257,7 @@ fn time_jumps_to_the_earliest_deadline() {
 /// A deadline does not pass while a thread that can run has not had its share of steps.
 #[test]
 fn time_jumps_beside_a_busy_thread_when_it_had_its_share() {
-    let n = EXPIRY_STEPS - 10;
+    let n = Expiry::STEPS - 10;
     let text = alloc::format!("sleep:1000000000 exit\nwork:{n} sleep:1");
     for policy in POLICIES {
         let mut play = Play::new(&program(&text), By::Policy(policy, 3));
@@ -265,14 +266,60 @@ fn time_jumps_beside_a_busy_thread_when_it_had_its_share() {
         let woken = play.performed.iter().position(|&(who, _)| who == 0);
         assert!(busy < woken, "{policy:?}");
     }
-    let text = alloc::format!("sleep:1000000000 exit\nwork:{}", 4 * EXPIRY_STEPS);
+    let text = alloc::format!("sleep:1000000000 exit\nwork:{}", 4 * Expiry::STEPS);
     for policy in POLICIES {
         let mut play = Play::new(&program(&text), By::Policy(policy, 3));
         assert_eq!(play.perform(), End::Finished);
         // Under `rr` the busy thread goes on all the same.
-        let is_early = play.model.steps < 3 * EXPIRY_STEPS;
+        let is_early = play.model.steps < 3 * Expiry::STEPS;
         assert_eq!(is_early, policy != Code::Rr, "{policy:?}: {} steps", play.model.steps);
         assert_eq!(play.jumps.len(), 1);
+    }
+}
+
+/// Who sleeps wakes up, while a schedule holds back a thread that could run.
+fn late(sleep_ns: u64, expiry: Expiry) -> (End, Option<(u32, u64)>) {
+    let text = alloc::format!("work:1\nsleep:{sleep_ns} work:1");
+    let step = |thread, count| Item::Stretch(Step { thread, count, site: Site::UNKNOWN });
+    let schedule = alloc::vec![step(0, 0), step(1, 1), step(1, 1), step(0, 1)];
+    let mut play = Play::new(&program(&text), By::Schedule(schedule));
+    play.model.expiry = expiry;
+    (play.perform(), play.model.latest)
+}
+
+#[test]
+fn a_schedule_makes_threads_late_only_as_far_as_it_may() {
+    let ms = 1_000_000;
+    for (sleep_ns, expiry, may) in [
+        (5 * ms, Expiry::IDLE, false),
+        (5 * ms, Expiry::FAIR, true),
+        (500 * ms, Expiry::FAIR, false),
+        (500 * ms, Expiry::LATE, true),
+        (20_000 * ms, Expiry::LATE, false),
+        (20_000 * ms, Expiry::ANY, true),
+    ] {
+        let (end, latest) = late(sleep_ns, expiry);
+        assert_eq!(end == End::Finished, may, "{sleep_ns} {expiry:?}: {end:?}");
+        let is_late = latest.is_some_and(|(thread, ns)| thread == 0 && sleep_ns - ns < ms);
+        assert_eq!(is_late, may, "{sleep_ns} {expiry:?}: {latest:?}");
+    }
+}
+
+/// By itself time makes nobody late, whatever the policy, unless it may expire early.
+#[test]
+fn only_early_deadlines_make_threads_late() {
+    let text = alloc::format!("sleep:20000000 exit\nwork:{}", 2 * Expiry::STEPS);
+    for policy in POLICIES {
+        for (expiry, may) in [(Expiry::IDLE, false), (Expiry::FAIR, false), (Expiry::ANY, true)] {
+            let is_late = |seed| {
+                let mut play = Play::new(&program(&text), By::Policy(policy, seed));
+                play.model.expiry = expiry;
+                assert_eq!(play.perform(), End::Finished);
+                assert!(expiry != Expiry::IDLE || play.model.steps > 2 * Expiry::STEPS);
+                play.model.latest.is_some()
+            };
+            assert_eq!((0..64).any(is_late), may, "{policy:?} {expiry:?}");
+        }
     }
 }
 

@@ -22,6 +22,9 @@ pub(crate) enum Wait {
     Semaphore(u64),
     /// The barrier at this address to complete this round.
     Barrier(u64, u32),
+    /// This many arrivals in completed rounds of the barrier at this address, which other processes
+    /// share.
+    SharedBarrier(u64, u32),
     /// The end of this thread.
     Join(u32),
     /// No other thread in this one-time initialization (`pthread_once_t`).
@@ -56,7 +59,7 @@ impl Wait {
             Self::Cond(at) | Self::Unwaited(at) => (State::Cond, at),
             Self::Futex(at, _) => (State::Futex, at),
             Self::Semaphore(at) => (State::Semaphore, at),
-            Self::Barrier(at, _) => (State::Barrier, at),
+            Self::Barrier(at, _) | Self::SharedBarrier(at, _) => (State::Barrier, at),
             Self::Join(thread) => (State::Join, u64::from(thread)),
             Self::Once(at) | Self::Guard(at) => (State::Once, at),
             Self::Sleep => (State::Sleep, 0),
@@ -119,6 +122,8 @@ pub(crate) struct Thread {
     pub(crate) steps: u64,
     /// The same when time last jumped to a deadline.
     pub(crate) steps_at_jump: u64,
+    /// How late jumps have made it since its last step.
+    pub(crate) late_ns: u64,
     /// Steps granted with the turn.
     pub(crate) budget: u64,
     /// The kernel's id.
@@ -143,6 +148,8 @@ pub(crate) struct Thread {
     pub(crate) uncancellable: bool,
     /// Whether it asked for asynchronous cancellation.
     pub(crate) cancel_anywhere: bool,
+    /// Whether asynchronous cancellation ends its wait, which is for a lock.
+    pub(crate) leaves_lock: bool,
     /// The reads that it repeats.
     pub(crate) spin: Spin,
     /// Its start routine and argument, until it begins.
@@ -162,6 +169,7 @@ impl Thread {
             stretch: 0,
             steps: 0,
             steps_at_jump: 0,
+            late_ns: 0,
             budget: 0,
             kernel_id: 0,
             pthread: 0,
@@ -174,6 +182,7 @@ impl Thread {
             cancelled: false,
             uncancellable: false,
             cancel_anywhere: false,
+            leaves_lock: false,
             spin: Spin::default(),
             start,
         }

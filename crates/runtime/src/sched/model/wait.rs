@@ -22,7 +22,8 @@ impl Model {
         // wake-up that was received would be lost, and libc joins a thread that has ended.
         let comes_too_late = thread.woken.is_some()
             || matches!(wait, Wait::Join(other) if self.threads[other as usize].ended);
-        if thread.is_cancelled() && wait.cancellable() && !comes_too_late {
+        let is_point = wait.cancellable() || thread.leaves_lock && thread.is_cancelled_anywhere();
+        if thread.is_cancelled() && is_point && !comes_too_late {
             Some(Wake::Cancelled)
         } else if self.ready(id, wait, world) {
             Some(thread.woken.map_or(Wake::Woken, |(how, _)| how))
@@ -56,6 +57,8 @@ impl Model {
             // glibc keeps the value in the lower half of the first word.
             Wait::Semaphore(at) => world.word(at) > 0,
             Wait::Barrier(at, round) => object(at).is_none_or(|barrier| barrier.round != round),
+            // glibc: the second word counts arrivals.
+            Wait::SharedBarrier(at, n) => world.word(at + 4) >= n,
             Wait::Join(other) => self.threads[other as usize].ended,
             // glibc: bit 0 of the control word means «in progress».
             Wait::Once(at) => world.word(at) & 1 == 0,

@@ -1,0 +1,51 @@
+//! When a deadline may expire although threads can run.
+//!
+//! Time is virtual. It passes with steps, and jumps to the next deadline when nobody can run. A
+//! thread that sleeps beside busy threads also has to wake up, and how long these take for a step
+//! natively is unknown. So time jumps as well if each thread that can run has had its share of
+//! steps since the last jump ([`Expiry::n_steps`]).
+//!
+//! A schedule may need more: that a thread wakes up while another one, which could run, is held
+//! back. Natively that thread would be late, as it is when the kernel preempts it. Nobody is
+//! surprised by a few milliseconds, and few by a second on a busy machine, but no run in which a
+//! lock's holder stands still for a minute is a bug report. So the delay is bounded
+//! ([`Expiry::delay_ns_max`]), and reported.
+
+/// When a deadline may expire although threads can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expiry {
+    /// Steps that each thread that can run performs before time jumps; `u64::MAX` if it never
+    /// does beside such a thread.
+    pub n_steps: u64,
+    /// How late time may make a thread that can run and has not performed as many.
+    pub delay_ns_max: u64,
+}
+
+impl Expiry {
+    /// The share of [`Expiry::FAIR`]. Few enough that a second of sleep beside busy threads is
+    /// cheap, where steps alone would take 50 million, and many more than what a thread does
+    /// natively while another wakes up.
+    pub const STEPS: u64 = 100_000;
+
+    /// Only if nobody can run.
+    pub const IDLE: Self = Self { n_steps: u64::MAX, delay_ns_max: 0 };
+    /// If every thread that can run has had its share, or is late by no more than the kernel's
+    /// preemption makes it on any machine.
+    pub const FAIR: Self = Self { n_steps: Self::STEPS, delay_ns_max: 10_000_000 };
+    /// The same with delays that a busy machine causes now and then.
+    pub const LATE: Self = Self { n_steps: Self::STEPS, delay_ns_max: 1_000_000_000 };
+    /// Whatever the delay.
+    pub const ANY: Self = Self { n_steps: Self::STEPS, delay_ns_max: u64::MAX };
+
+    /// Whether policies let deadlines expire early, too, and not only schedules that need it.
+    #[must_use]
+    pub const fn is_early(self) -> bool {
+        self.delay_ns_max > Self::FAIR.delay_ns_max
+    }
+}
+
+impl Default for Expiry {
+    fn default() -> Self {
+        Self::FAIR
+    }
+}
