@@ -270,13 +270,15 @@ pub(crate) struct TalkArgs {
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct LimitArgs {
     /// Number of steps after which a run counts as a hang; 0 for no limit [default: 10^10; for
-    /// hunt, 50 times those of the first run, but 50 to 200 million; for localize, 10^9]
+    /// hunt, after the first run, 50 times the steps of that one, but 50 to 200 million, or 20 times
+    /// if that is more; for localize, 10^9]
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) max_steps: Option<u64>,
     /// Number of steps that threads may spin without progress before the run counts as a livelock; 0
-    /// for no limit
-    #[arg(long, value_name = "N", default_value = "10000000", value_parser = number)]
-    pub(crate) max_idle: u64,
+    /// for no limit [default: 10 million; for hunt, after the first run, 20 times the steps of that
+    /// one, but at least 4 million]
+    #[arg(long, value_name = "N", value_parser = number)]
+    pub(crate) max_idle: Option<u64>,
 }
 
 /// When deadlines expire.

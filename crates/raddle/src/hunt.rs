@@ -30,8 +30,6 @@ use crate::{allow, guard, isolate, run, say, target};
 
 /// A program that does not end by itself is given up sooner than by `run`.
 const TIMEOUT: f64 = 10.0;
-/// More steps than this are too many for a first run.
-const STEPS_MAX: u64 = 200_000_000;
 /// Harmless anomalies that are reported to other programs.
 const HARMLESS_MAX: usize = 1000;
 
@@ -59,10 +57,11 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
             seed: args.seed,
             allow,
             expiry: first,
-            ..target::limited(args.limits, STEPS_MAX)
+            ..target::limited(args.limits, target::STEPS_MAX)
         },
         expiry_last: last,
         limits_steps: args.limits.max_steps.is_none(),
+        limits_idling: args.limits.max_idle.is_none(),
         keep_going: args.keep_going,
         uses_budget: args.budget.is_given() || args.keep_going,
         minimizes: !args.no_minimize,

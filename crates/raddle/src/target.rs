@@ -9,7 +9,7 @@ use raddle_code::elf::Files;
 use raddle_code::program::Program;
 use raddle_report::render::shell;
 use raddle_trial::oracle::Oracle;
-use raddle_trial::plan::Delay;
+use raddle_trial::plan::{Delay, IDLE_MAX};
 use raddle_trial::verdict::Expected;
 use raddle_trial::{Input, Launch, Order, Output, Plan, target};
 
@@ -130,14 +130,14 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Plan> {
 }
 
 /// Minutes of steps: a program without end comes to its time-out first.
-const STEPS_MAX: u64 = 10_000_000_000;
+pub(crate) const STEPS_MAX: u64 = 10_000_000_000;
 
 /// A plan with the limits that were typed, or with this default.
 pub(crate) fn limited(args: LimitArgs, n_steps_max: u64) -> Plan {
     let limit = |n: u64| (n > 0).then_some(n);
     Plan {
         n_steps_max: limit(args.max_steps.unwrap_or(n_steps_max)),
-        n_idle_max: limit(args.max_idle),
+        n_idle_max: limit(args.max_idle.unwrap_or(IDLE_MAX)),
         ..Plan::default()
     }
 }

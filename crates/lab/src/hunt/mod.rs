@@ -41,6 +41,8 @@ pub struct Settings {
     pub expiry_last: Option<Expiry>,
     /// Whether the steps of the first run limit those of others.
     pub limits_steps: bool,
+    /// Whether the steps of the first run limit for how long threads of others may spin.
+    pub limits_idling: bool,
     /// Whether the budget is used up even if something was found.
     pub keep_going: bool,
     /// Whether the budget is used up even if nothing new comes.

@@ -18,6 +18,7 @@
 //! **Shares.** Half of the executions are held back to explain what is found. As long as nothing
 //! is found, half of what was held back goes to the search whenever it has used up its share.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use raddle_analysis::anomaly::Identity;
@@ -53,9 +54,13 @@ const KEPT_MAX: usize = 12;
 /// How much more is done once something is found: runs, and steps of all of them.
 const RUNS_AFTER: usize = 300;
 const STEPS_AFTER: u64 = 1_000_000_000;
-/// How many times the steps of the first run another one may take, and at least how many.
+/// How many times the steps of the first run another one may take, unless these are too few or too
+/// many.
 const STEPS_TIMES: u64 = 50;
-const STEPS_LEAST: u64 = 50_000_000;
+const STEPS_USUAL: RangeInclusive<u64> = 50_000_000..=200_000_000;
+/// How many times the steps of the first run threads take turns, at least, before a run counts as
+/// one that does not end: ten times with each of the two quanta.
+const FAIR_TIMES: u64 = 20;
 /// Steps for which threads may spin without progress, at least.
 const IDLE_LEAST: u64 = 4_000_000;
 
@@ -229,14 +234,14 @@ impl<'a> Search<'a> {
     /// Learns from the first run how long runs are.
     pub(super) fn measure(&mut self, first: &Recorded) {
         let n_steps = first.trial.execution.outcome.n_steps;
-        // A run that takes so many more steps than the first one has no end.
-        let most = (n_steps.saturating_mul(STEPS_TIMES)).max(STEPS_LEAST);
+        let fair = n_steps.saturating_mul(FAIR_TIMES);
         if self.settings.limits_steps {
-            let given = self.plan.n_steps_max;
-            self.plan.n_steps_max = Some(given.map_or(most, |given| given.min(most)));
-            // Twice ten times what it usually takes, since there are two quanta to take turns by.
-            let idle = n_steps.saturating_mul(20).max(IDLE_LEAST);
-            self.plan.n_idle_max = self.plan.n_idle_max.map(|given| given.min(idle));
+            let usual = n_steps.saturating_mul(STEPS_TIMES);
+            let usual = usual.clamp(*STEPS_USUAL.start(), *STEPS_USUAL.end());
+            self.plan.n_steps_max = Some(usual.max(fair));
+        }
+        if self.settings.limits_idling {
+            self.plan.n_idle_max = Some(fair.max(IDLE_LEAST));
         }
         self.n_steps = n_steps;
         self.is_cheap = first.model.n_events <= EVENTS_CHEAP;
