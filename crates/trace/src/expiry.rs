@@ -3,7 +3,8 @@
 //! Time is virtual. It passes with steps, and jumps to the next deadline when nobody can run. A
 //! thread that sleeps beside busy threads also has to wake up, and how long these take for a step
 //! natively is unknown. So time jumps as well if each thread that can run has had its share of
-//! steps since the last jump ([`Expiry::n_steps`]).
+//! steps ([`Expiry::share`]), which grows with the distance: a time-out of 30 seconds must not
+//! expire because a thread has worked for a millisecond.
 //!
 //! A schedule may need more: that a thread wakes up while another one, which could run, is held
 //! back. Natively that thread would be late, as it is when the kernel preempts it. Nobody is
@@ -11,21 +12,48 @@
 //! lock's holder stands still for a minute is a bug report. So the delay is bounded
 //! ([`Expiry::delay_ns_max`]), and reported.
 
+/// What a deadline ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// A sleep. Programs sleep to let others work for a while.
+    Sleep,
+    /// A wait for something that another thread may do in time, or the patience of an alarm.
+    TimeOut,
+}
+
+impl Awaited {
+    /// Nanoseconds that pass, at most, while a busy thread makes a step. A step takes about a
+    /// nanosecond natively, so both are far from what happens. A sleep of a second costs each busy
+    /// thread a million steps; with a time-out it is ten million, since nothing is wrong with a
+    /// sleep that ends.
+    const fn ns_per_step(self) -> u64 {
+        match self {
+            Self::Sleep => 1_000,
+            Self::TimeOut => 100,
+        }
+    }
+
+    /// Steps that each busy thread makes, at most, so that an hour costs no more than some seconds:
+    /// those of ten seconds.
+    const fn n_steps_max(self) -> u64 {
+        10_000_000_000 / self.ns_per_step()
+    }
+}
+
 /// When a deadline may expire although threads can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
-    /// Steps that each thread that can run performs before time jumps; `u64::MAX` if it never
-    /// does beside such a thread.
+    /// Steps that each thread that can run performs, at least, before time jumps; `u64::MAX` if it
+    /// never does beside such a thread.
     pub n_steps: u64,
     /// How late time may make a thread that can run and has not performed as many.
     pub delay_ns_max: u64,
 }
 
 impl Expiry {
-    /// The share of [`Expiry::FAIR`]. Few enough that a second of sleep beside busy threads is
-    /// cheap, where steps alone would take 50 million, and many more than what a thread does
-    /// natively while another wakes up.
-    pub const STEPS: u64 = 100_000;
+    /// The smallest share of [`Expiry::FAIR`]. Few enough that short sleeps beside busy threads
+    /// are cheap, and many more than what a thread does natively while another wakes up.
+    pub const STEPS: u64 = 50_000;
 
     /// Only if nobody can run.
     pub const IDLE: Self = Self { n_steps: u64::MAX, delay_ns_max: 0 };
@@ -36,6 +64,14 @@ impl Expiry {
     pub const LATE: Self = Self { n_steps: Self::STEPS, delay_ns_max: 1_000_000_000 };
     /// Whatever the delay.
     pub const ANY: Self = Self { n_steps: Self::STEPS, delay_ns_max: u64::MAX };
+
+    /// Steps that each thread that can run performs before time jumps so far.
+    #[must_use]
+    pub const fn share(self, ns: u64, awaited: Awaited) -> u64 {
+        let (in_proportion, most) = (ns / awaited.ns_per_step(), awaited.n_steps_max());
+        let share = if in_proportion < most { in_proportion } else { most };
+        if share > self.n_steps { share } else { self.n_steps }
+    }
 
     /// Whether policies let deadlines expire early, too, and not only schedules that need it.
     #[must_use]

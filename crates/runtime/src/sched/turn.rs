@@ -33,6 +33,9 @@ pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -
                 }
                 if countdown > 0 {
                     tls::set(tls::COUNTDOWN, countdown as u64 - 1);
+                    if sync {
+                        sched.note_sync(me);
+                    }
                     if wake == Wake::Cancelled {
                         tls::set(tls::CANCEL, 1);
                     }
@@ -65,6 +68,7 @@ pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -
                 let thread = &mut sched.threads[me as usize];
                 (thread.wait, thread.deadline, thread.pc) = (wait, deadline, pc);
                 sched.check_cycle(me);
+                sched.note_block(me);
                 sched = step_aside(sched, me, pc, wait, deadline, Switch::Blocked);
             }
         }

@@ -5,6 +5,7 @@ use raddle_trace::record::Switch;
 use super::decision::{Decision, Look, Looked, Question};
 use super::fairness::{Cause, Fairness};
 use super::policy::Situation;
+use super::share::Patience;
 use super::thread::{NEVER, Wait};
 use super::{Model, World};
 
@@ -85,7 +86,8 @@ impl Model {
 
     /// Some threads can run.
     fn decide_among_runnable(&mut self, question: &Question) -> Decision {
-        if !self.runnable.iter().any(|candidate| self.is_held(candidate.thread))
+        let patience = self.patience();
+        if patience == Patience::Ends
             && let Some(ns) = self.ns_to_deadline()
         {
             return Decision::Jump { ns, marked: true };
@@ -116,6 +118,9 @@ impl Model {
         } else {
             let threads = &self.threads;
             self.runnable.retain(|candidate| !threads[candidate.thread as usize].yielded);
+        }
+        if let Patience::Helps(due) = patience {
+            self.let_others_catch_up(due);
         }
         let situation = Situation {
             runnable: &self.runnable,

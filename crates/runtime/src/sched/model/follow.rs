@@ -9,6 +9,7 @@
 //! a thread that is elsewhere goes on, step by step, until it is at the site. In a loop that may be
 //! an iteration too early; who replays such a schedule has to look at how the run ends.
 
+use raddle_trace::expiry::Awaited;
 use raddle_trace::id::Site;
 use raddle_trace::record::Switch;
 
@@ -226,7 +227,7 @@ impl Model {
         if thread.wait == Wait::Back {
             thread.wait = Wait::Nothing;
         }
-        let (pc, wait, deadline) = (thread.pc, thread.wait, thread.deadline);
+        let (pc, wait) = (thread.pc, thread.wait);
         if thread.ended {
             return if is_last { None } else { departure(self, step.thread, pc) };
         }
@@ -234,17 +235,19 @@ impl Model {
             self.follow.as_mut()?.pending = false;
             return Some(Decision::Run(step.thread));
         }
-        let until = match (deadline, self.timer) {
-            (NEVER, None) => None,
-            (NEVER, Some(_)) => Some(self.ns_to_deadline().unwrap_or(0)),
-            (_, timer) => {
+        let own = self.threads[step.thread as usize].awaited();
+        let until = match (own, self.timer) {
+            (None, None) => None,
+            (None, Some(_)) => Some((self.ns_to_deadline().unwrap_or(0), Awaited::TimeOut)),
+            (Some((deadline, awaited)), timer) => {
                 let first = timer.map_or(deadline, |timer| timer.min(deadline));
-                Some(first.saturating_sub(self.now()))
+                Some((first.saturating_sub(self.now()), awaited))
             }
         };
-        if let Some(ns) = until {
+        if let Some((ns, awaited)) = until {
             // What is followed strictly has happened already.
-            let is_allowed = self.follow.as_ref()?.is_strict() || self.may_be_late(ns, world);
+            let is_allowed =
+                self.follow.as_ref()?.is_strict() || self.may_be_late(ns, awaited, world);
             let follow = self.follow.as_ref()?;
             return Some(if is_allowed {
                 Decision::Jump { ns, marked: false }

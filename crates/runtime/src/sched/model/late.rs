@@ -1,13 +1,15 @@
 //! Threads that time makes late.
 //!
-//! A thread that can run is *held* until it has performed its share of steps since the last jump,
-//! or yields. A jump beside a held thread makes it late: natively it would have had to stand still
-//! for that long, and how long that may be is part of the plan ([`Expiry`]). Threads that have had
-//! their share are not late, and neither are those that only spin.
+//! A thread that can run is *held* until it has made its share of progress since the last jump
+//! ([`super::share`]), or yields. A jump beside a held thread makes it late: natively it would have
+//! had to stand still for that long, and how long that may be is part of the plan ([`Expiry`]).
+//! Threads that have had their share are not late, and neither are those that only spin.
 //!
 //! Delays of a thread add up until it performs a step.
 //!
 //! [`Expiry`]: raddle_trace::expiry::Expiry
+
+use raddle_trace::expiry::Awaited;
 
 use super::{Model, World};
 
@@ -15,32 +17,27 @@ use super::{Model, World};
 const EARLY_CHANCE: u64 = 16;
 
 impl Model {
-    /// Whether a thread that can run has not had its share of steps since the last jump.
-    pub(super) fn is_held(&self, id: u32) -> bool {
+    /// How late a thread that can run is after a jump to a deadline, if that makes it late.
+    fn late_after(&self, id: u32, ns: u64, awaited: Awaited) -> Option<u64> {
         let thread = &self.threads[id as usize];
-        thread.steps.saturating_sub(thread.steps_at_jump) < self.expiry.n_steps
-    }
-
-    /// How late a thread that can run is after a jump, if that makes it late.
-    fn late_after(&self, id: u32, ns: u64) -> Option<u64> {
-        let thread = &self.threads[id as usize];
-        if thread.yielded || !self.is_held(id) {
+        let progress = thread.progress();
+        if thread.yielded || progress >= self.expiry.share(ns, awaited) {
             return None;
         }
-        let before = if thread.steps > thread.steps_at_jump { 0 } else { thread.late_ns };
+        let before = if progress > 0 { 0 } else { thread.late_ns };
         Some(before.saturating_add(ns))
     }
 
-    /// Whether time may jump, though that makes threads late that can run.
-    pub(super) fn may_be_late(&mut self, ns: u64, world: &impl World) -> bool {
+    /// Whether time may jump to a deadline, though that makes threads late that can run.
+    pub(super) fn may_be_late(&mut self, ns: u64, awaited: Awaited, world: &impl World) -> bool {
         self.collect_runnable(world);
-        self.is_tolerable(ns)
+        self.is_tolerable(ns, awaited)
     }
 
     /// The same, for the threads that were collected.
-    fn is_tolerable(&self, ns: u64) -> bool {
-        let mut late =
-            self.runnable.iter().filter_map(|candidate| self.late_after(candidate.thread, ns));
+    fn is_tolerable(&self, ns: u64, awaited: Awaited) -> bool {
+        let late = |id: u32| self.late_after(id, ns, awaited);
+        let mut late = self.runnable.iter().filter_map(|candidate| late(candidate.thread));
         late.all(|late| late <= self.expiry.delay_ns_max)
     }
 
@@ -51,19 +48,22 @@ impl Model {
             return None;
         }
         let ns = self.ns_to_deadline()?;
+        let (_, awaited) = self.next_awaited()?;
         let is_chosen = self.choices.below(EARLY_CHANCE) == 0;
-        (is_chosen && self.is_tolerable(ns)).then_some(ns)
+        (is_chosen && self.is_tolerable(ns, awaited)).then_some(ns)
     }
 
     /// Notes which threads a jump makes late.
     pub(super) fn note_late(&mut self, ns: u64, world: &impl World) {
         self.collect_runnable(world);
+        let awaited = self.next_awaited().map_or(Awaited::TimeOut, |(_, awaited)| awaited);
         for at in 0..self.live.len() {
             let id = self.live[at];
             // Both lists are sorted.
             let can_run =
                 self.runnable.binary_search_by_key(&id, |candidate| candidate.thread).is_ok();
-            let late_ns = if can_run { self.late_after(id, ns) } else { None }.unwrap_or(0);
+            let late_ns =
+                if can_run { self.late_after(id, ns, awaited) } else { None }.unwrap_or(0);
             self.threads[id as usize].late_ns = late_ns;
             if late_ns > self.latest.map_or(0, |(_, longest)| longest) {
                 self.latest = Some((id, late_ns));

@@ -16,7 +16,8 @@
 //! program: see [`cycle`].
 //!
 //! **Time** is virtual: it advances with the steps, and jumps to the next deadline when nobody can
-//! run, or beside threads that can run as far as [`Expiry`] allows it: see [`late`].
+//! run. Beside threads that can run it jumps once these have had their [`share`] of steps, or as
+//! far as [`Expiry`] allows it to make them [`late`].
 //!
 //! **The outside world.** What comes from outside (a child's exit, a system call that we do not
 //! model) is accepted only when no other thread can run, so its timing does not affect the
@@ -33,6 +34,7 @@ pub(crate) mod object;
 mod play;
 pub(crate) mod policy;
 mod schedule;
+mod share;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -53,7 +55,7 @@ use self::follow::Follow;
 use self::object::{Object, Objects};
 use self::policy::{Candidate, Policy};
 pub(crate) use self::schedule::{Departure, Item, Step};
-use self::thread::{NEVER, Thread, Wait};
+use self::thread::{Seen, Thread, Wait};
 pub(crate) use self::world::World;
 use crate::random::Random;
 
@@ -80,6 +82,8 @@ pub(crate) struct Model {
     pub(crate) idle_max: u64,
     /// When the next timer fires whose time passes while all threads wait.
     pub(crate) timer: Option<u64>,
+    /// The same, when it was first seen.
+    timer_seen: Seen,
     /// When a deadline may expire although threads can run.
     pub(crate) expiry: Expiry,
     /// The thread that expired deadlines made latest, and by how much.
@@ -131,6 +135,7 @@ impl Model {
             steps_max: 0,
             idle_max: 0,
             timer: None,
+            timer_seen: Seen::NONE,
             expiry: Expiry::FAIR,
             latest: None,
             n_processes: 0,
@@ -265,10 +270,7 @@ impl Model {
 
     /// The earliest deadline of a waiting thread or a timer.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
-        let threads = self.live.iter().map(|&id| &self.threads[id as usize]);
-        let waiting =
-            threads.filter(|thread| thread.wait != Wait::Nothing).map(|thread| thread.deadline);
-        waiting.chain(self.timer).min().filter(|&deadline| deadline != NEVER)
+        self.next_awaited().map(|(deadline, _)| deadline)
     }
 
     /// Nanoseconds to the next deadline, if there is one ahead.
@@ -281,9 +283,9 @@ impl Model {
         self.note_late(ns, world);
         self.clock += ns;
         for &id in &self.live {
-            let thread = &mut self.threads[id as usize];
-            thread.steps_at_jump = thread.steps;
+            self.threads[id as usize].forget_progress();
         }
+        self.timer_seen = Seen::NONE;
     }
 
     /// Ends the thread's stretch; returns how many steps it had.

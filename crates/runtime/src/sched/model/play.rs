@@ -34,6 +34,8 @@ pub(super) enum Op {
     Wait(u64),
     Signal(u64),
     Sleep(u64),
+    /// Waits for what nobody does, for so many nanoseconds.
+    TimedWait(u64),
     Work(u64),
     Spin(u64),
     Read,
@@ -57,6 +59,7 @@ fn op(word: &str) -> Op {
     let number = |text: &str| text.parse().expect("a number");
     match (word.split_once(':'), word.split_at(1)) {
         (Some(("sleep", n)), _) => Op::Sleep(number(n)),
+        (Some(("timed", n)), _) => Op::TimedWait(number(n)),
         (Some(("work", n)), _) => Op::Work(number(n)),
         (Some(("spin", n)), _) => Op::Spin(number(n)),
         (Some(("join", n)), _) => Op::Join(number(n) as u32),
@@ -192,6 +195,7 @@ impl Play {
                 _ => (Wait::Lock(M), NEVER),
             },
             Some(Op::Sleep(_)) if done > 0 => (Wait::Sleep, done),
+            Some(Op::TimedWait(_)) if done > 0 => (Wait::Join(id), done),
             Some(Op::Read) => (Wait::Descriptors(0, 1), NEVER),
             Some(Op::Join(other)) => (Wait::Join(other), NEVER),
             Some(Op::Outside) if done > 0 => (Wait::Outside, NEVER),
@@ -282,7 +286,7 @@ impl Play {
                 }
                 true
             }
-            Op::Sleep(ns) if done == 0 => {
+            Op::Sleep(ns) | Op::TimedWait(ns) if done == 0 => {
                 self.at[me as usize].1 = now + ns;
                 return false;
             }
@@ -290,7 +294,7 @@ impl Play {
                 self.at[me as usize].1 = 1;
                 return false;
             }
-            Op::Sleep(_) | Op::Join(_) | Op::Exit => true,
+            Op::Sleep(_) | Op::TimedWait(_) | Op::Join(_) | Op::Exit => true,
             Op::Work(n) | Op::Spin(n) => done + 1 == n,
             Op::Read => {
                 *self.stage.n_in_pipe.borrow_mut() -= 1;

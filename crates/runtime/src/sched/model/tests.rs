@@ -4,7 +4,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use raddle_trace::control::Policy as Code;
-use raddle_trace::expiry::Expiry;
+use raddle_trace::expiry::{Awaited, Expiry};
 use raddle_trace::id::Site;
 
 use super::cycle::CYCLE_STEPS;
@@ -254,26 +254,55 @@ fn time_jumps_to_the_earliest_deadline() {
     }
 }
 
-/// A deadline does not pass while a thread that can run has not had its share of steps.
+/// Whether a thread that waits until a deadline continues before a busy thread has done its work.
+fn expires_beside(wait: &str, n_steps: u64, policy: Code) -> bool {
+    let text = alloc::format!("{wait} exit\nwork:{n_steps}");
+    let mut play = Play::new(&program(&text), By::Policy(policy, 3));
+    assert_eq!(play.perform(), End::Finished);
+    let busy = play.performed.iter().position(|&op| op == (1, Op::Work(n_steps)));
+    let woken = play.performed.iter().position(|&(who, _)| who == 0);
+    assert!(woken.is_some(), "{policy:?}");
+    busy.is_none() || woken < busy
+}
+
+/// A deadline does not expire while a thread that can run has not had its share of steps.
 #[test]
 fn time_jumps_beside_a_busy_thread_when_it_had_its_share() {
-    let n = Expiry::STEPS - 10;
-    let text = alloc::format!("sleep:1000000000 exit\nwork:{n} sleep:1");
-    for policy in POLICIES {
-        let mut play = Play::new(&program(&text), By::Policy(policy, 3));
-        assert_eq!(play.perform(), End::Finished);
-        let busy = play.performed.iter().position(|&op| op == (1, Op::Work(n)));
-        let woken = play.performed.iter().position(|&(who, _)| who == 0);
-        assert!(busy < woken, "{policy:?}");
+    for (wait, share) in [
+        ("sleep:1000000", Expiry::STEPS),
+        ("sleep:1000000000", 1_000_000),
+        ("timed:1000000", Expiry::STEPS),
+        ("timed:100000000", 1_000_000),
+    ] {
+        for policy in POLICIES {
+            assert!(!expires_beside(wait, share - 10, policy), "{wait} {policy:?}");
+            // Under `rr` a busy thread goes on all the same.
+            let is_free = policy != Code::Rr;
+            assert!(expires_beside(wait, 5 * share, policy) || !is_free, "{wait} {policy:?}");
+        }
     }
-    let text = alloc::format!("sleep:1000000000 exit\nwork:{}", 4 * Expiry::STEPS);
+}
+
+/// What a thread has done before a deadline was set does not count.
+#[test]
+fn a_deadline_that_was_just_set_does_not_expire() {
+    let before = 4 * Expiry::STEPS;
+    let text = alloc::format!(
+        "work:{before} +a timed:1000000 exit\nwork:{before} +a -a work:{}",
+        Expiry::STEPS - 10
+    );
     for policy in POLICIES {
-        let mut play = Play::new(&program(&text), By::Policy(policy, 3));
-        assert_eq!(play.perform(), End::Finished);
-        // Under `rr` the busy thread goes on all the same.
-        let is_early = play.model.steps < 3 * Expiry::STEPS;
-        assert_eq!(is_early, policy != Code::Rr, "{policy:?}: {} steps", play.model.steps);
-        assert_eq!(play.jumps.len(), 1);
+        for seed in 0..20 {
+            let mut play = Play::new(&program(&text), By::Policy(policy, seed));
+            play.perform();
+            let position = |op| play.performed.iter().position(|&performed| performed == op);
+            let last = position((1, Op::Work(Expiry::STEPS - 10)));
+            let timed = position((0, Op::TimedWait(1_000_000)));
+            // Otherwise the other thread waits for the lock.
+            if position((1, Op::Release(b'a'.into()))).is_some() {
+                assert!(last < timed || timed.is_none(), "{policy:?} {seed}: {:?}", play.performed);
+            }
+        }
     }
 }
 

@@ -101,6 +101,22 @@ impl Wait {
 /// No deadline.
 pub(crate) const NEVER: u64 = u64::MAX;
 
+/// A deadline, when it was first seen by the rule that decides whether it may expire beside busy
+/// threads: see [`super::share`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(super) deadline: u64,
+    /// Progress since the last jump of the thread that was ahead.
+    pub(super) ahead: u64,
+    /// Progress beyond that which each thread that can run has to make.
+    pub(super) share: u64,
+}
+
+impl Seen {
+    /// No deadline.
+    pub(crate) const NONE: Self = Self { deadline: NEVER, ahead: 0, share: 0 };
+}
+
 /// A thread of the target. Its number is its index.
 #[derive(Clone, Debug)]
 pub(crate) struct Thread {
@@ -120,8 +136,12 @@ pub(crate) struct Thread {
     pub(crate) stretch: u64,
     /// Total number of steps performed.
     pub(crate) steps: u64,
-    /// The same when time last jumped to a deadline.
-    pub(crate) steps_at_jump: u64,
+    /// What its operations count beyond one step each: see [`super::share`].
+    pub(crate) effort: u64,
+    /// Both together when time last jumped to a deadline.
+    pub(crate) done_at_jump: u64,
+    /// Its deadline, when it was first seen.
+    pub(super) seen: Seen,
     /// How late jumps have made it since its last step.
     pub(crate) late_ns: u64,
     /// Steps granted with the turn.
@@ -168,7 +188,9 @@ impl Thread {
             yielded: false,
             stretch: 0,
             steps: 0,
-            steps_at_jump: 0,
+            effort: 0,
+            done_at_jump: 0,
+            seen: Seen::NONE,
             late_ns: 0,
             budget: 0,
             kernel_id: 0,
