@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use libc::{c_char, c_int, clockid_t, pthread_attr_t, pthread_t, timespec};
 use raddle_trace::record::{Kind, Wake};
 
-use super::{clock, mutex};
+use super::{affinity, clock, mutex};
 use crate::export::{export, export_cancellable};
 use crate::real::real;
 use crate::sched::thread::{NEVER, Wait};
@@ -165,6 +165,7 @@ pub(super) fn create(
     while slot.kernel_id.load(Ordering::Acquire) == 0 {
         sys::futex_wait(&slot.kernel_id, 0, Some(10_000_000), false);
     }
+    affinity::create(id, me, attr);
     let mut sched = SCHED.lock();
     // SAFETY: libc has stored the new thread's name there.
     sched.threads[id as usize].pthread = unsafe { *thread };
@@ -213,6 +214,7 @@ extern "C" fn begin(arg: *mut c_void) -> Start {
     let bytes = shared::slot(me).stack_low.load(Ordering::Relaxed);
     super::signal::begin();
     let (routine, arg) = sched::begin(me, (high.saturating_sub(bytes), high));
+    affinity::begin();
     key::call_at_end();
     Start { routine, arg }
 }
@@ -231,6 +233,7 @@ extern "C" fn end() {
     } else if let Some(me) = hook::me() {
         mutex::owner_died(me);
         super::signal::end();
+        affinity::end(me);
         sched::end(me);
     }
 }

@@ -39,6 +39,7 @@ use raddle_trace::record::{Kind, Switch};
 use self::model::follow::Follow;
 use self::model::object::NOBODY;
 use self::model::policy;
+use self::model::polling::READING_NS;
 use self::model::thread::{Thread, Wait};
 use self::model::{Decision, Departure, Look, Model, Question, STEP_NS, Verdict};
 pub(crate) use self::model::{object, thread};
@@ -58,9 +59,6 @@ pub(crate) static SCHED: Guarded<Sched> = Guarded::new(Sched::new());
 
 /// Threads that returned from outside and wait for the scheduler's lock.
 static RETURNING: AtomicU32 = AtomicU32::new(0);
-
-/// Virtual time per clock reading, so that a loop that polls the clock ends.
-const READING_NS: u64 = 1_000;
 
 /// The scheduler: its model, and what it takes to carry out decisions.
 pub(crate) struct Sched {
@@ -196,7 +194,14 @@ impl Sched {
 
     /// The same for a program that reads the clock, which takes time.
     pub(crate) fn read_clock(&mut self) -> u64 {
-        self.clock += READING_NS;
+        let here = tls::performed();
+        self.clock += match tls::thread() {
+            Some(me) => {
+                let thread = &mut self.threads[me as usize];
+                thread.polling.reading_ns(thread.steps + here)
+            }
+            None => READING_NS,
+        };
         self.heed_timers();
         self.now()
     }

@@ -33,6 +33,7 @@ pub(crate) mod object;
 #[cfg(test)]
 mod play;
 pub(crate) mod policy;
+pub(crate) mod polling;
 mod schedule;
 mod share;
 mod shared;

@@ -3,6 +3,8 @@
 use raddle_trace::control::State;
 use raddle_trace::record::Wake;
 
+use super::polling::Polling;
+
 /// What a thread needs before it can perform its next operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
@@ -170,6 +172,8 @@ pub(crate) struct Thread {
     pub(crate) cancel_anywhere: bool,
     /// Whether asynchronous cancellation ends its wait, which is for a lock.
     pub(crate) leaves_lock: bool,
+    /// The clock that it reads again and again.
+    pub(crate) polling: Polling,
     /// The reads that it repeats.
     pub(crate) spin: Spin,
     /// Its start routine and argument, until it begins.
@@ -205,6 +209,7 @@ impl Thread {
             uncancellable: false,
             cancel_anywhere: false,
             leaves_lock: false,
+            polling: Polling::default(),
             spin: Spin::default(),
             start,
         }
