@@ -31,7 +31,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"raddle\0c");
 pub const VERSION: u32 = 7;
 /// Maximum number of threads in a run, one after another or at a time. Slots that no thread has
 /// used take no memory.
-pub const THREADS_MAX: usize = 1 << 18;
+pub const THREADS_MAX: usize = 1 << 20;
 /// Maximum number of modules (executable and shared libraries).
 pub const MODULES_MAX: usize = 256;
 /// Size of a lane's ring, chosen so that it stays in the second-level cache along with its

@@ -43,15 +43,15 @@ impl Awaited {
 /// When a deadline may expire although threads can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
-    /// Steps that each thread that can run performs, at least, before time jumps; `u64::MAX` if it
-    /// never does beside such a thread.
+    /// Steps that each thread that can run performs, at least, before a time-out expires; a tenth of
+    /// these before a sleep ends. `u64::MAX` if time never jumps beside such a thread.
     pub n_steps: u64,
     /// How late time may make a thread that can run and has not performed as many.
     pub delay_ns_max: u64,
 }
 
 impl Expiry {
-    /// The smallest share of [`Expiry::FAIR`]. Few enough that short sleeps beside busy threads
+    /// [`Expiry::n_steps`] of [`Expiry::FAIR`]. Few enough that short waits beside busy threads
     /// are cheap, and many more than what a thread does natively while another wakes up.
     pub const STEPS: u64 = 50_000;
 
@@ -70,7 +70,17 @@ impl Expiry {
     pub const fn share(self, ns: u64, awaited: Awaited) -> u64 {
         let (in_proportion, most) = (ns / awaited.ns_per_step(), awaited.n_steps_max());
         let share = if in_proportion < most { in_proportion } else { most };
-        if share > self.n_steps { share } else { self.n_steps }
+        let least = match awaited {
+            Awaited::Sleep => self.least_share(),
+            Awaited::TimeOut => self.n_steps,
+        };
+        if share > least { share } else { least }
+    }
+
+    /// The smallest share. Programs sleep for microseconds, again and again.
+    #[must_use]
+    pub const fn least_share(self) -> u64 {
+        if self.n_steps == u64::MAX { u64::MAX } else { self.n_steps / 10 }
     }
 
     /// Whether policies let deadlines expire early, too, and not only schedules that need it.

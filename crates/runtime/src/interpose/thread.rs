@@ -149,6 +149,7 @@ pub(super) fn create(
         let mut sched = SCHED.lock();
         let id = sched.add_thread(me, (routine, arg));
         sched.threads[id as usize].mask = sched.threads[me as usize].mask;
+        sched.note_spawn(me, id);
         id
     };
     let slot = shared::slot(id);

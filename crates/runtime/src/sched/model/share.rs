@@ -7,7 +7,8 @@
 //! was first seen and from the last jump.
 //!
 //! **Progress** is counted in steps. A synchronization operation takes longer than an access, and a
-//! wait much longer, so they count as several ([`SYNC_STEPS`], [`BLOCK_STEPS`]).
+//! wait much longer, so they count as several ([`SYNC_STEPS`], [`BLOCK_STEPS`], [`SPAWN_STEPS`]). A
+//! new thread starts with the progress of its creator: time has passed for both.
 //!
 //! **Since it was seen.** Nobody keeps what each thread had done when each deadline was set. A
 //! deadline keeps the progress of the thread that was ahead of all others when it was first seen; a
@@ -34,6 +35,8 @@ use super::thread::{NEVER, Seen, Thread, Wait};
 pub(crate) const SYNC_STEPS: u64 = 50;
 /// Steps that a wait counts for: the kernel takes microseconds to pass a processor on.
 pub(crate) const BLOCK_STEPS: u64 = 1_000;
+/// Steps that creating a thread counts for.
+pub(crate) const SPAWN_STEPS: u64 = 10_000;
 /// A thread that is ahead by this many shares lets others go first.
 const SHARES_AHEAD: u64 = 3;
 /// After this many shares a deadline expires even if others before it were set anew.
@@ -121,6 +124,13 @@ impl Model {
         self.threads[id as usize].effort += BLOCK_STEPS;
     }
 
+    /// A thread creates another.
+    pub(crate) fn note_spawn(&mut self, id: u32, new: u32) {
+        let creator = &mut self.threads[id as usize];
+        creator.effort += SPAWN_STEPS;
+        self.threads[new as usize].effort = creator.progress();
+    }
+
     /// Whether the next deadline may expire beside the threads that can run, which were collected.
     pub(super) fn patience(&mut self) -> Patience {
         let progress = |id: u32| self.threads[id as usize].progress();
@@ -128,8 +138,9 @@ impl Model {
         let (Some(least), Some(most)) = (runnable().min(), runnable().max()) else {
             return Patience::Waits;
         };
-        if least < self.expiry.n_steps {
-            return Patience::until(self.expiry.n_steps, self.expiry.n_steps, most);
+        let least_share = self.expiry.least_share();
+        if least < least_share {
+            return Patience::until(least_share, least_share, most);
         }
         let ahead = self.live.iter().map(|&id| progress(id)).max().unwrap_or(most);
         let (now, expiry) = (self.now(), self.expiry);
