@@ -144,7 +144,7 @@ fn named(thread: pid_t) -> Option<u32> {
 /// The same for libc's id.
 fn named_by_libc(thread: pthread_t) -> Option<u32> {
     hook::me()?;
-    SCHED.lock().by_pthread(thread as u64)
+    SCHED.lock().by_pthread(thread)
 }
 
 extern "C" fn get(thread: pid_t, bytes: size_t, mask: *mut cpu_set_t) -> c_int {
