@@ -102,6 +102,7 @@ impl Thread {
             | Wait::Join(_)
             | Wait::Once(_)
             | Wait::Guard(_)
+            | Wait::Loader(_)
             | Wait::Unwaited(_)
             | Wait::Descriptors(..)
             | Wait::Signal

@@ -35,6 +35,7 @@ impl Model {
             | Wait::Join(_)
             | Wait::Once(_)
             | Wait::Guard(_)
+            | Wait::Loader(_)
             | Wait::Unwaited(_)
             | Wait::Sleep
             | Wait::Descriptors(..)

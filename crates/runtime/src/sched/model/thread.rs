@@ -33,6 +33,8 @@ pub(crate) enum Wait {
     Once(u64),
     /// No other thread in this one-time initialization (a C++ guard).
     Guard(u64),
+    /// The loader's lock whose mutex is at this address.
+    Loader(u64),
     /// No waiter left on this condition variable.
     Unwaited(u64),
     /// Its deadline.
@@ -64,6 +66,7 @@ impl Wait {
             Self::Barrier(at, _) | Self::SharedBarrier(at, _) => (State::Barrier, at),
             Self::Join(thread) => (State::Join, u64::from(thread)),
             Self::Once(at) | Self::Guard(at) => (State::Once, at),
+            Self::Loader(at) => (State::Loader, at),
             Self::Sleep => (State::Sleep, 0),
             Self::Descriptors(at, _) => (State::Descriptor, at),
             Self::Signal | Self::SignalOf(_) => (State::SignalWait, 0),
