@@ -76,7 +76,7 @@ pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -
 
 /// Calls the handlers of signals that are due. The thread holds the turn.
 pub(crate) fn deliver() {
-    let mut restarts = true;
+    let (mut restarts, mut leaves_lock) = (true, false);
     while let Some(due) = signals::take_due() {
         restarts &= due.restarts();
         if let Some(me) = tls::thread() {
@@ -84,6 +84,8 @@ pub(crate) fn deliver() {
             let thread = &mut sched.threads[me as usize];
             thread.interrupted = tls::get(tls::SIGNALS) != 0;
             thread.restarts = restarts;
+            // The handler may lock, and may never return.
+            leaves_lock |= core::mem::take(&mut thread.leaves_lock);
         }
         if shared::mode() == shared::TRACE && tls::get(tls::TURN) == 1 {
             lane::append_all(Kind::Signal, due.signal as u8, 0, 0, 0, &[]);
@@ -91,7 +93,10 @@ pub(crate) fn deliver() {
         due.handle();
     }
     if let Some(me) = tls::thread() {
-        SCHED.lock().threads[me as usize].interrupted = false;
+        let mut sched = SCHED.lock();
+        let thread = &mut sched.threads[me as usize];
+        thread.interrupted = false;
+        thread.leaves_lock |= leaves_lock;
     }
 }
 
