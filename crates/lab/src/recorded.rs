@@ -156,7 +156,8 @@ pub fn waiting(threads: &[ThreadAt]) -> Vec<&ThreadAt> {
         waiting = threads.iter().collect();
     }
     waiting.retain(|at| match at.state {
-        State::Ended | State::Unborn | State::Join | State::Ready => false,
+        // Who waits for timers is a thread that raddle started.
+        State::Ended | State::Unborn | State::Join | State::Ready | State::Timer => false,
         State::Lock
         | State::ReadLock
         | State::WriteLock

@@ -362,6 +362,8 @@ codes! {
     SignalWait = 15,
     /// Waits for a lock of the loader (`dlopen`, `dlsym`).
     Loader = 16,
+    /// Waits for a timer that starts threads.
+    Timer = 17,
 }
 
 /// Maximum length of a module's path.

@@ -58,6 +58,7 @@ impl Model {
             | Wait::SharedBarrier(..)
             | Wait::Once(_)
             | Wait::Guard(_)
+            | Wait::Timer
             | Wait::Unwaited(_)
             | Wait::Sleep
             | Wait::Descriptors(..)

@@ -107,6 +107,7 @@ impl Thread {
             | Wait::Descriptors(..)
             | Wait::Signal
             | Wait::SignalOf(_)
+            | Wait::Timer
             | Wait::Outside
             | Wait::Back => Awaited::TimeOut,
         };

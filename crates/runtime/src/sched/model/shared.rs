@@ -36,6 +36,7 @@ impl Model {
             | Wait::Once(_)
             | Wait::Guard(_)
             | Wait::Loader(_)
+            | Wait::Timer
             | Wait::Unwaited(_)
             | Wait::Sleep
             | Wait::Descriptors(..)

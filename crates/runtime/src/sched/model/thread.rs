@@ -37,6 +37,8 @@ pub(crate) enum Wait {
     Guard(u64),
     /// The loader's lock whose mutex is at this address.
     Loader(u64),
+    /// A timer whose thread is due.
+    Timer,
     /// No waiter left on this condition variable.
     Unwaited(u64),
     /// Its deadline.
@@ -69,6 +71,7 @@ impl Wait {
             Self::Join(thread) => (State::Join, u64::from(thread)),
             Self::Once(at) | Self::Guard(at) => (State::Once, at),
             Self::Loader(at) => (State::Loader, at),
+            Self::Timer => (State::Timer, 0),
             Self::Sleep => (State::Sleep, 0),
             Self::Descriptors(at, _) => (State::Descriptor, at),
             Self::Signal | Self::SignalOf(_) => (State::SignalWait, 0),

@@ -69,6 +69,7 @@ impl Model {
                 let owner = world.word(at + loader::OWNER);
                 owner == 0 || owner == self.threads[id as usize].kernel_id
             }
+            Wait::Timer => self.n_expired > 0,
             Wait::Unwaited(at) => self.waiters(|wait| wait == Wait::Cond(at)).is_empty(),
             Wait::Descriptors(at, n) => world.any_ready(at, n),
             Wait::SignalOf(n_seen) => self.n_signals != n_seen,
