@@ -156,7 +156,8 @@ pub fn waiting(threads: &[ThreadAt]) -> Vec<&ThreadAt> {
         waiting = threads.iter().collect();
     }
     waiting.retain(|at| match at.state {
-        State::Ended | State::Unborn | State::Join | State::Ready => false,
+        // Who waits for timers is a thread that raddle started.
+        State::Ended | State::Unborn | State::Join | State::Ready | State::Timer => false,
         State::Lock
         | State::ReadLock
         | State::WriteLock
@@ -168,7 +169,8 @@ pub fn waiting(threads: &[ThreadAt]) -> Vec<&ThreadAt> {
         | State::Sleep
         | State::Descriptor
         | State::Outside
-        | State::SignalWait => true,
+        | State::SignalWait
+        | State::Loader => true,
     });
     waiting.sort_unstable_by_key(|at| at.thread);
     waiting

@@ -48,9 +48,9 @@ const EXPORTS: &str = include_str!("../../runtime/exports.txt");
 const README: &str = include_str!("programs/README.md");
 
 /// The directives of a program.
-const DIRECTIVES: [&str; 13] = [
-    "About", "Covers", "Outcome", "Must", "Args", "Stdin", "Flags", "Timeout", "Seeds", "Steps",
-    "External", "Free", "Follow",
+const DIRECTIVES: [&str; 14] = [
+    "About", "Covers", "Outcome", "Must", "Args", "Stdin", "Flags", "Library", "Timeout", "Seeds",
+    "Steps", "External", "Free", "Follow",
 ];
 
 /// The ways to end that a program may name, without statuses and the names of signals.
@@ -101,6 +101,8 @@ struct Program {
     outcomes: BTreeSet<String>,
     must: Option<String>,
     flags: Vec<String>,
+    /// Whether the file is also compiled as a library.
+    has_library: bool,
     arguments: Vec<String>,
     stdin: Vec<u8>,
     timeout: Duration,
@@ -133,6 +135,7 @@ impl Program {
             outcomes: outcomes(&source),
             must: said("Must").map(str::to_owned),
             flags: source.words("Flags"),
+            has_library: said("Library").is_some(),
             arguments: source.words("Args"),
             stdin: said("Stdin").unwrap_or_default().replace("\\n", "\n").into_bytes(),
             timeout: Duration::from_secs_f64(
@@ -217,17 +220,24 @@ fn every_export_and_event_is_covered_or_listed() {
 
 /// What a program says that it covers and yet neither imports nor recorded.
 fn not_covered(program: &Program, binary: &Path, kinds: u64) -> Vec<String> {
-    let bytes = fs::read(binary).expect("a program");
-    let elf = object::File::parse(&*bytes).expect("an ELF file");
-    let imports: BTreeSet<_> = elf
-        .dynamic_symbols()
-        .filter(|symbol| symbol.is_undefined())
-        .filter_map(|symbol| symbol.name().ok())
-        .collect();
+    let mut imports = imports(binary);
+    if program.has_library {
+        imports.extend(self::imports(&binary.with_extension("so")));
+    }
     let recorded = Kind::ALL.iter().filter(|kind| kinds & 1 << **kind as u8 != 0);
     let recorded: BTreeSet<_> = recorded.map(|kind| kind_name(*kind)).collect();
-    let is_covered = |name: &&String| imports.contains(&name[..]) || recorded.contains(&name[..]);
+    let is_covered = |name: &&String| imports.contains(*name) || recorded.contains(&name[..]);
     program.covers.iter().filter(|name| !is_covered(name)).cloned().collect()
+}
+
+/// The functions that a program or library imports.
+fn imports(binary: &Path) -> BTreeSet<String> {
+    let bytes = fs::read(binary).expect("a program");
+    let elf = object::File::parse(&*bytes).expect("an ELF file");
+    elf.dynamic_symbols()
+        .filter(|symbol| symbol.is_undefined())
+        .filter_map(|symbol| symbol.name().ok().map(str::to_owned))
+        .collect()
 }
 
 fn check(program: &Program) -> Result<(), String> {
@@ -415,7 +425,7 @@ fn run(launch: &Launch, plan: &Plan) -> (Execution, Digest) {
 
 fn launch(program: &Program) -> Launch {
     let runtime = unpack::unpack(LIBRARY, Soname::default()).expect("the runtime");
-    let binary = if program.flags.is_empty() {
+    let binary = if program.flags.is_empty() && !program.has_library {
         let language = compile::language(&program.source.path).expect("a language");
         compile::compile(&program.source.path, language, &runtime, None)
             .expect("a program that compiles")
@@ -439,16 +449,24 @@ fn launch(program: &Program) -> Launch {
     }
 }
 
-/// The program, in a place of its own, by the compiler that takes flags.
+/// The program, in a place of its own, by the compiler that takes flags; and its library, beside it.
 fn compile_with_flags(program: &Program) -> PathBuf {
     let binary = Path::new(env!("CARGO_TARGET_TMPDIR")).join(program.name()).with_extension("");
-    let status = Command::new(place::executable())
-        .args(["cc", "-g", "-O1", "-pthread", "-o"])
-        .args([&binary, &program.source.path])
-        .args(&program.flags)
-        .status()
-        .expect("raddle");
-    assert!(status.success(), "{} does not compile", program.name());
+    let compile = |flags: &[&str], output: &Path| {
+        let status = Command::new(place::executable())
+            .args(["cc", "-g", "-O1", "-pthread"])
+            .args(flags)
+            .arg("-o")
+            .args([output, &program.source.path])
+            .args(&program.flags)
+            .status()
+            .expect("raddle");
+        assert!(status.success(), "{} does not compile", program.name());
+    };
+    if program.has_library {
+        compile(&["-DLIBRARY", "-shared", "-fPIC"], &binary.with_extension("so"));
+    }
+    compile(&[], &binary);
     binary
 }
 

@@ -69,8 +69,12 @@ pub(crate) use export;
 /// As [`export!`], for cancellation points, and for whatever a thread with asynchronous cancellation
 /// may repeat forever. A seventh argument, on the stack, is passed on. Without control, as in a child
 /// process, libc's function runs as if it had been called directly, and cancels by itself.
+///
+/// A signal handler that runs meanwhile may leave the function for good, by `pthread_exit` or an
+/// exception. With `left by`, the unwinder then calls a function of ours, of the type of
+/// a personality routine.
 macro_rules! export_cancellable {
-    ($($name:ident => $inner:path;)*) => {$(
+    ($($name:ident => $inner:path $(, left by $left:path)?;)*) => {$(
         #[allow(non_snake_case, reason = "it has the function's name")]
         mod $name {
             /// libc's function. Of condition variables it has two generations; the first version of
@@ -86,6 +90,8 @@ macro_rules! export_cancellable {
         pub(crate) extern "C" fn $name() {
             core::arch::naked_asm!(
                 ".cfi_startproc",
+                // Relative to the code, in four bytes.
+                $(concat!(".cfi_personality 0x1b, {left} # ", stringify!($left)),)?
                 "cmp byte ptr [rip + {mode}], {off}",
                 "je 2f",
                 "mov r10, qword ptr [rip + raddle_tls@GOTTPOFF]",
@@ -120,6 +126,7 @@ macro_rules! export_cancellable {
                 ".cfi_adjust_cfa_offset -56",
                 "jmp rax",
                 ".cfi_endproc",
+                $(left = sym $left,)?
                 mode = sym $crate::shared::MODE,
                 off = const $crate::shared::OFF,
                 real = sym $name::real,

@@ -47,6 +47,8 @@ mod modules;
 mod export;
 #[allow(unsafe_code, reason = "the functions that we replace")]
 mod real;
+#[allow(unsafe_code, reason = "reads the loader's locks")]
+mod loader;
 #[allow(unsafe_code, reason = "calls libc, and stores where the program says")]
 mod key;
 #[allow(unsafe_code, reason = "calls the program's signal handlers")]

@@ -7,19 +7,20 @@ use libc::{dl_phdr_info, size_t};
 use raddle_trace::control::{MODULES_MAX, Module, OVERFLOW, PATH_BYTES};
 use raddle_trace::id::Site;
 
+use crate::real::real;
 use crate::{shared, sys};
 
-unsafe extern "C" {
-    fn dl_iterate_phdr(
-        callback: unsafe extern "C" fn(*mut dl_phdr_info, size_t, *mut c_void) -> c_int,
-        data: *mut c_void,
-    ) -> c_int;
+/// What is called for each module.
+type Callback = unsafe extern "C" fn(*mut dl_phdr_info, size_t, *mut c_void) -> c_int;
+
+/// Calls a function for each module. The loader's list stays locked meanwhile.
+pub(crate) fn iterate(callback: Callback, data: *mut c_void) {
+    real!(dl_iterate_phdr(callback => Callback, data => *mut c_void) -> c_int);
 }
 
 /// Writes all loaded modules that are not yet known into the control block.
 pub(crate) fn scan() {
-    // SAFETY: the callback has the type that the function wants and uses no data.
-    unsafe { dl_iterate_phdr(add_module, core::ptr::null_mut()) };
+    iterate(add_module, core::ptr::null_mut());
 }
 
 unsafe extern "C" fn add_module(info: *mut dl_phdr_info, _: size_t, _: *mut c_void) -> c_int {
@@ -181,8 +182,7 @@ pub(crate) fn from_program(pc: u64) -> bool {
 /// First and last address of the module that contains this address, whether scanned or not.
 fn range_of(place: u64) -> Option<(u64, u64)> {
     let mut search = [place, 0, 0];
-    // SAFETY: the callback has the type that the function wants and knows what data is.
-    unsafe { dl_iterate_phdr(find, (&raw mut search).cast()) };
+    iterate(find, (&raw mut search).cast());
     (search[2] != 0).then_some((search[1], search[2]))
 }
 

@@ -12,7 +12,7 @@ use crate::real::{Real, real};
 use crate::sched::object::NOBODY;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
-use crate::{export, freed, history, hook, key, lane, modules, repeats, shared, sys, tls};
+use crate::{export, freed, history, hook, key, lane, loader, modules, repeats, shared, sys, tls};
 
 unsafe extern "C" {
     static mut environ: *mut *mut c_char;
@@ -43,6 +43,7 @@ pub(crate) fn start() {
         control.plan.options.load(Ordering::Relaxed) >> raddle_trace::control::HELD_SIGNALS_SHIFT,
     );
     modules::scan();
+    loader::start();
     signal::start();
     process::start();
     note_stack_size();
@@ -61,6 +62,7 @@ pub(crate) fn start() {
     lane::open(0, 0);
     tls::set(tls::LANE, lane::address(0));
     tls::set_thread(Some(0));
+    tls::set(tls::KERNEL_ID, u64::from(sys::gettid()));
     let slot = shared::slot(0);
     slot.stack_low.store(stack.0, Ordering::Relaxed);
     slot.stack_high.store(stack.1, Ordering::Relaxed);
@@ -97,6 +99,7 @@ fn let_through(signals: u32) {
     sys::syscall!(libc::SYS_rt_sigprocmask, libc::SIG_UNBLOCK, &raw const mask, 0, 8);
 }
 
+#[unsafe(link_section = "raddle_real")]
 static REAL_TESTCANCEL: Real = Real::new(c"pthread_testcancel", None);
 
 /// Opens the control block that the environment names.

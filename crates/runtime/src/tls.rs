@@ -22,9 +22,8 @@ pub(crate) const TURN: usize = 40;
 pub(crate) const QUIET: usize = 48;
 /// 1 if the thread must test for cancellation on the way out.
 pub(crate) const CANCEL: usize = 56;
-/// The stack pointer at a call during which the thread must not wait, since it holds the loader's
-/// lock; 0 outside such a call. See [`sticky`].
-pub(crate) const STICKY: usize = 64;
+/// The kernel's id of the thread, once it is under control.
+pub(crate) const KERNEL_ID: usize = 64;
 /// Rounds of thread-key destructors so far.
 pub(crate) const ROUNDS: usize = 72;
 /// Bit set of deferred signals.
@@ -137,22 +136,4 @@ pub(crate) fn set_thread(thread: Option<u32>) {
 /// Steps that the running thread has performed of its budget.
 pub(crate) fn performed() -> u64 {
     get(BUDGET).saturating_sub((get(COUNTDOWN) as i64).max(0) as u64)
-}
-
-/// Whether the thread must keep the turn. The call that made it sticky leaves no trace when it
-/// returns, but then the stack pointer is above where it was.
-pub(crate) fn sticky() -> bool {
-    let since = get(STICKY);
-    if since == 0 {
-        return get(FILES) != 0;
-    }
-    let here: u64;
-    // SAFETY: reads the stack pointer.
-    unsafe { asm!("mov {}, rsp", out(reg) here, options(nomem, nostack, preserves_flags)) };
-    if here < since {
-        return true;
-    }
-    set(STICKY, 0);
-    crate::modules::scan();
-    false
 }

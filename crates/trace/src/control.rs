@@ -28,7 +28,7 @@ pub const VARIABLE: &str = "RADDLE_CONTROL";
 /// First word of a control block.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"raddle\0c");
 /// Incremented with any change of this file or of [`crate::record`].
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// Maximum number of threads in a run, one after another or at a time. Slots that no thread has
 /// used take no memory.
 pub const THREADS_MAX: usize = 1 << 20;
@@ -360,6 +360,10 @@ codes! {
     Ended = 14,
     /// Waits for a signal (`pause`, `sigwait`).
     SignalWait = 15,
+    /// Waits for a lock of the loader (`dlopen`, `dlsym`).
+    Loader = 16,
+    /// Waits for a timer that starts threads.
+    Timer = 17,
 }
 
 /// Maximum length of a module's path.

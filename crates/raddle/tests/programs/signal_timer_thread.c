@@ -1,7 +1,6 @@
-// About: timer_create with SIGEV_THREAD: threads that libc starts by itself.
+// About: timer_create with SIGEV_THREAD: each expiration runs its function in a new thread.
 // Covers: timer_create, timer_delete, timer_settime
 // Outcome: exit 0
-// External: other processes or threads of the C library feed it
 #include <assert.h>
 #include <pthread.h>
 #include <signal.h>

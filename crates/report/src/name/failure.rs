@@ -367,6 +367,8 @@ impl<'a> Explainer<'a> {
             State::Outside => "is in a call that raddle does not control".to_owned(),
             State::Ended => "has ended".to_owned(),
             State::SignalWait => "waits for a signal".to_owned(),
+            State::Loader => "waits for the loader's lock".to_owned(),
+            State::Timer => "waits for timers".to_owned(),
         };
         let mut text = format!("{} {what} ({site})", self.namer.thread(at.thread));
         if let (Some((holder, pc)), true) = (at.holder, at.state != State::Join) {

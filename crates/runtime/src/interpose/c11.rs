@@ -24,8 +24,8 @@ export! {
 export_cancellable! {
     thrd_join => join;
     thrd_sleep => thread_sleep;
-    cnd_wait => wait;
-    cnd_timedwait => timed_wait;
+    cnd_wait => wait, left by cond::left_wait;
+    cnd_timedwait => timed_wait, left by cond::left_wait;
     mtx_lock => lock;
     mtx_timedlock => timed_lock;
 }

@@ -3,6 +3,7 @@
 //! Under control, libc's wait and signal are never called, so which waiter wakes is a scheduling
 //! choice, and a wake-up that nobody waited for is remembered.
 
+use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
@@ -15,7 +16,7 @@ use super::{clock, mutex};
 use crate::export::{export, export_cancellable};
 use crate::real::real;
 use crate::sched::object::{NOBODY, Object};
-use crate::sched::thread::{NEVER, Wait};
+use crate::sched::thread::{CondWait, NEVER, Wait};
 use crate::sched::{self, SCHED};
 use crate::{hook, shared};
 
@@ -27,9 +28,9 @@ export! {
 }
 
 export_cancellable! {
-    pthread_cond_wait => wait;
-    pthread_cond_timedwait => timed_wait;
-    pthread_cond_clockwait => clock_wait;
+    pthread_cond_wait => wait, left by left_wait;
+    pthread_cond_timedwait => timed_wait, left by left_wait;
+    pthread_cond_clockwait => clock_wait, left by left_wait;
 }
 
 extern "C" fn init(cond: *mut pthread_cond_t, attr: *const pthread_condattr_t) -> c_int {
@@ -133,8 +134,57 @@ fn note_acquire(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, pc: u64,
     hook::record(Kind::Acquire, Lock::Mutex as u8, mutex as u64, 0, pc, &[]);
 }
 
-/// Releases the mutex, waits, and acquires the mutex again: three steps.
+/// What a personality routine is told: that the frame is being left.
+const CLEANS_UP: c_int = 2;
+/// What it answers: the unwinder goes on.
+const GO_ON: c_int = 8;
+
+/// A signal handler leaves a wait for good. As in libc, the mutex is acquired first, so that the
+/// program's cleanup handlers find it as they expect.
+pub(super) extern "C" fn left_wait(
+    _version: c_int,
+    actions: c_int,
+    _class: u64,
+    _exception: *mut c_void,
+    _context: *mut c_void,
+) -> c_int {
+    if let Some(me) = hook::me().filter(|_| actions & CLEANS_UP != 0) {
+        let left = SCHED.lock().threads[me as usize].cond_waits.pop();
+        if let Some(CondWait { cond, mutex, pc, .. }) = left.filter(|wait| wait.is_released) {
+            hook::record(Kind::CondWake, Wake::Cancelled as u8, cond, NOBODY as u16, pc, &[]);
+            acquire_again(mutex as *mut pthread_mutex_t, pc);
+        }
+    }
+    GO_ON
+}
+
+/// Acquires the mutex that a wait has released.
+fn acquire_again(mutex: *mut pthread_mutex_t, pc: u64) -> c_int {
+    let status = mutex::lock_surely_until(mutex, NEVER, pc);
+    if status == 0 || status == libc::EOWNERDEAD {
+        mutex::end_use(mutex);
+    }
+    status
+}
+
+/// Waits, and keeps a note of it for [`left_wait`] meanwhile.
 fn wait_until(
+    me: u32,
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    deadline: u64,
+    pc: u64,
+) -> c_int {
+    let frame = (&raw const deadline) as u64;
+    let note = CondWait { cond: cond as u64, mutex: mutex as u64, pc, frame, is_released: false };
+    SCHED.lock().threads[me as usize].begin_cond_wait(note);
+    let status = release_and_wait(me, cond, mutex, deadline, pc);
+    SCHED.lock().threads[me as usize].cond_waits.pop();
+    status
+}
+
+/// Releases the mutex, waits, and acquires the mutex again: three steps.
+fn release_and_wait(
     me: u32,
     cond: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
@@ -158,7 +208,9 @@ fn wait_until(
         let options = shared::control().plan.options.load(Ordering::Relaxed);
         let mut sched = SCHED.lock();
         sched.object(cond as u64, Lock::Cond);
-        sched.threads[me as usize].woken = None;
+        let thread = &mut sched.threads[me as usize];
+        thread.woken = None;
+        thread.note_released(true);
         options & SPURIOUS != 0 && sched.choose(8) == 0
     };
     let mut wake = if spurious {
@@ -174,10 +226,8 @@ fn wait_until(
     }
     let by = woken.map_or(NOBODY, |(_, by)| by) as u16;
     hook::record(Kind::CondWake, wake as u8, cond as u64, by, pc, &[]);
-    let status = mutex::lock_surely_until(mutex, NEVER, pc);
-    if status == 0 || status == libc::EOWNERDEAD {
-        mutex::end_use(mutex);
-    }
+    let status = acquire_again(mutex, pc);
+    SCHED.lock().threads[me as usize].note_released(false);
     match wake {
         Wake::TimedOut if status == 0 => libc::ETIMEDOUT,
         _ => status,

@@ -38,6 +38,7 @@ mod text;
 pub(crate) mod thread;
 mod timer;
 mod timer_descriptor;
+mod timer_thread;
 mod stdio;
 
 use libc::c_int;

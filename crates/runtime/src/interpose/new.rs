@@ -31,6 +31,7 @@ macro_rules! forward {
         }
 
         extern "C" fn $address() -> usize {
+            #[unsafe(link_section = "raddle_real")]
             static REAL: Real = Real::new($text, None);
             REAL.address()
         }

@@ -48,6 +48,7 @@ global_asm!(
     after_once = sym after,
 );
 
+#[unsafe(link_section = "raddle_real")]
 static REAL_ONCE: Real = Real::new(c"pthread_once", None);
 
 /// What to do next: 0 to return, otherwise the address of libc's function.

@@ -9,7 +9,9 @@
 //! A thread that holds a file's lock by `flockfile` keeps the turn, unless it blocks: others would
 //! block on it inside libc, where we cannot see them.
 //!
-//! Limits: `scanf`, output to a full pipe, and reads of wide characters wait in the kernel.
+//! Limits: `scanf`, output to a full pipe, and reads of wide characters wait in the kernel. A signal
+//! handler that leaves a read for good, by `pthread_exit` or an exception, leaves the file locked in
+//! the model.
 
 use alloc::vec::Vec;
 use core::cell::Cell;

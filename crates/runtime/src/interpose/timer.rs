@@ -1,9 +1,8 @@
-//! Timers: those that send signals run in virtual time. Those that start threads are libc's, and
-//! run in real time.
+//! Timers that send signals or start threads, in virtual time.
 
 use libc::{c_int, c_uint, clockid_t, itimerspec, itimerval, sigevent, timer_t, timeval};
 
-use super::{clock, fail};
+use super::{clock, fail, timer_thread};
 use crate::export::export;
 use crate::real::real;
 use crate::sched::SCHED;
@@ -115,25 +114,32 @@ fn put_interval((first, interval): (u64, u64), into: *mut itimerval) {
 }
 
 extern "C" fn create(clock: clockid_t, event: *mut sigevent, into: *mut timer_t) -> c_int {
+    let pc = hook::caller();
     // SAFETY: the program's description, if it gives one.
     let event_given = (!event.is_null()).then(|| unsafe { &*event });
     let kind = event_given.map_or(libc::SIGEV_SIGNAL, |event| event.sigev_notify);
-    if hook::me().is_none() || kind == libc::SIGEV_THREAD {
-        if hook::me().is_some() {
-            SCHED.lock().n_sources += 1;
-        }
+    let Some(me) = hook::me() else {
         return real!(timer_create(clock => clockid_t, event => *mut sigevent, into => *mut timer_t) -> c_int);
-    }
-    let error = create_error(clock, event);
+    };
+    // The kernel knows nothing of threads.
+    let asked = if kind == libc::SIGEV_THREAD { core::ptr::null_mut() } else { event };
+    let error = create_error(clock, asked);
     if error != 0 {
         return fail(error);
     }
     let action = match (kind, event_given) {
         (libc::SIGEV_NONE, _) => Action::Nothing,
+        (libc::SIGEV_THREAD, _) => Action::Thread,
         (_, Some(event)) => Action::Signal(event.sigev_signo),
         (_, None) => Action::Signal(libc::SIGALRM),
     };
     let id = CREATED.fetch_add(2, core::sync::atomic::Ordering::Relaxed);
+    if action == Action::Thread {
+        let error = timer_thread::add(me, id, event, pc);
+        if error != 0 {
+            return fail(error);
+        }
+    }
     SCHED.lock().timers.set(Timer::new(id, clock, action));
     // SAFETY: where the program wants it.
     unsafe { *into = id as timer_t };
@@ -171,6 +177,9 @@ extern "C" fn set(
     if !is_valid(new) {
         return fail(libc::EINVAL);
     }
+    if known.action == Action::Thread {
+        timer_thread::note_set(known.id, hook::caller());
+    }
     let before = left(Some(known));
     set_to(known, flags & libc::TIMER_ABSTIME != 0, new);
     put(before, old);
@@ -194,7 +203,9 @@ pub(super) fn set_to(known: Timer, absolute: bool, new: &itimerspec) {
         _ => clock::after(value),
     };
     let mut sched = SCHED.lock();
-    sched.timers.set(Timer { deadline, interval, unread: 0, ..known });
+    // A thread that is due is started all the same.
+    let unread = if known.action == Action::Thread { known.unread } else { 0 };
+    sched.timers.set(Timer { deadline, interval, unread, ..known });
     sched.heed_timers();
 }
 
@@ -220,7 +231,8 @@ extern "C" fn get(timer: timer_t, into: *mut itimerspec) -> c_int {
 
 extern "C" fn delete(timer: timer_t) -> c_int {
     if ours(timer).is_some() {
-        SCHED.lock().timers.remove(timer as u64);
+        SCHED.lock().remove_timer(timer as u64);
+        timer_thread::remove(timer as u64);
         return 0;
     }
     if hook::me().is_some() && timer as u64 & 1 == 1 {
@@ -230,5 +242,8 @@ extern "C" fn delete(timer: timer_t) -> c_int {
 }
 
 extern "C" fn overrun(timer: timer_t) -> c_int {
-    if ours(timer).is_some() { 0 } else { real!(timer_getoverrun(timer => timer_t) -> c_int) }
+    match ours(timer) {
+        Some(known) => known.overrun.min(i32::MAX as u64) as c_int,
+        None => real!(timer_getoverrun(timer => timer_t) -> c_int),
+    }
 }

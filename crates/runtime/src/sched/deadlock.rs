@@ -33,7 +33,8 @@ impl Sched {
     /// that others release locks that they do not hold, and so may resolve it.
     fn may_be_resolved(&self, me: u32) -> bool {
         let thread = &self.threads[me as usize];
-        let waits_for_itself = self.holder(me, thread.wait).is_some_and(|(holder, _)| holder == me);
+        let holder = self.holder(me, thread.wait, &Target);
+        let waits_for_itself = holder.is_some_and(|(holder, _)| holder == me);
         waits_for_itself && allow::is_allowed(Judgement::SelfDeadlock, thread.pc)
             || allow::anywhere(Judgement::ForeignUnlock)
     }
@@ -53,7 +54,7 @@ impl Sched {
     /// Publishes what a thread waits for, and who holds that.
     fn publish_holder(&self, id: u32) -> Option<(u32, u64)> {
         self.publish(id);
-        let holder = self.holder(id, self.threads[id as usize].wait);
+        let holder = self.holder(id, self.threads[id as usize].wait, &Target);
         let (thread, pc) = holder.unwrap_or((NOBODY, 0));
         let slot = shared::slot(id);
         slot.holder.store(thread, Ordering::Relaxed);

@@ -1,4 +1,8 @@
-//! Timers that send signals or make a descriptor readable, in virtual time.
+//! Timers that send signals, start threads, or make a descriptor readable, in virtual time.
+//!
+//! Threads are started by one that waits for it (`interpose::timer_thread`). Until it looks, a
+//! timer does not expire again; expirations that it missed meanwhile are counted. The kernel does the
+//! same with a signal that is pending.
 //!
 //! A timer descriptor is the kernel's, so that `poll`, `epoll` and `read` see it, but it is never
 //! set: when it is due, we store the number of expirations in it. A process that was forked shares
@@ -31,8 +35,11 @@ pub(crate) struct Timer {
     /// Whether its time passes only with steps, as that of a processor does, and not while all
     /// threads wait.
     pub(crate) by_steps: bool,
-    /// For a descriptor: expirations since it was last read, if it is still readable.
+    /// For a descriptor: expirations since it was last read, if it is still readable. For a thread:
+    /// 1 if it is due.
     pub(crate) unread: u64,
+    /// For a thread: expirations that were merged with the last one.
+    pub(crate) overrun: u64,
 }
 
 /// What a timer does when it fires.
@@ -44,37 +51,53 @@ pub(crate) enum Action {
     Signal(i32),
     /// Makes a descriptor readable.
     Descriptor(i32),
+    /// Starts a thread.
+    Thread,
 }
 
 impl Timer {
     /// A timer that is not set.
     pub(crate) const fn new(id: u64, clock: libc::clockid_t, action: Action) -> Self {
-        Self { id, clock, deadline: NEVER, interval: 0, action, by_steps: false, unread: 0 }
+        Self {
+            id,
+            clock,
+            deadline: NEVER,
+            interval: 0,
+            action,
+            by_steps: false,
+            unread: 0,
+            overrun: 0,
+        }
     }
 
-    /// Whether it has nothing to do until its descriptor is read: like the kernel, we then stop
-    /// counting time for it.
+    /// Whether it has nothing to do until its descriptor is read or its thread is started: like
+    /// the kernel, we then stop counting time for it.
     fn rests(&self) -> bool {
         match self.action {
             Action::Nothing | Action::Signal(_) => false,
             Action::Descriptor(descriptor) => self.unread > 0 && is_readable(descriptor),
+            Action::Thread => self.unread > 0,
         }
     }
 
     /// Sets the next deadline; returns how many expirations there were.
     fn expire(&mut self, now: u64) -> u64 {
         match self.action {
-            Action::Descriptor(_) if self.interval > 0 => {
-                let n = 1 + (now - self.deadline) / self.interval;
-                self.deadline += n * self.interval;
-                n
-            }
+            Action::Descriptor(_) | Action::Thread if self.interval > 0 => self.skip(now),
             _ => {
                 // Expirations that could not have been handled one by one are merged.
                 self.deadline = if self.interval == 0 { NEVER } else { now + self.interval };
                 1
             }
         }
+    }
+
+    /// Moves the deadline of a timer with an interval after `now`; returns how many expirations that
+    /// takes.
+    fn skip(&mut self, now: u64) -> u64 {
+        let n = if self.deadline > now { 0 } else { 1 + (now - self.deadline) / self.interval };
+        self.deadline += n * self.interval;
+        n
     }
 }
 
@@ -126,13 +149,38 @@ impl Timers {
         let mut actions = Vec::new();
         for timer in &mut self.list {
             let now = if timer.by_steps { stepped } else { now };
-            if timer.deadline <= now {
+            let waits_for_thread = timer.action == Action::Thread && timer.rests();
+            if timer.deadline <= now && !waits_for_thread {
                 let before = if timer.rests() { timer.unread } else { 0 };
                 timer.unread = before + timer.expire(now);
+                if timer.action == Action::Thread {
+                    timer.overrun = timer.unread - 1;
+                    timer.unread = 1;
+                }
                 actions.push(timer.action);
             }
         }
         actions
+    }
+
+    /// How many timers have a thread that is due.
+    fn n_expired(&self) -> u32 {
+        let is_due = |timer: &&Timer| timer.action == Action::Thread && timer.unread > 0;
+        self.list.iter().filter(is_due).count() as u32
+    }
+
+    /// The timers whose threads are due, in the order of the timers. They go on from `now`.
+    fn take_expired(&mut self, now: u64) -> Vec<u64> {
+        let mut expired = Vec::new();
+        for timer in &mut self.list {
+            if timer.action == Action::Thread && core::mem::take(&mut timer.unread) > 0 {
+                if timer.interval > 0 && timer.deadline != NEVER {
+                    timer.overrun += timer.skip(now);
+                }
+                expired.push(timer.id);
+            }
+        }
+        expired
     }
 
     /// Shows the expirations of a descriptor. One that was closed since has no timer any more.
@@ -176,6 +224,21 @@ impl Sched {
         }
     }
 
+    /// The timers whose threads are to be started now.
+    pub(crate) fn take_expired(&mut self) -> Vec<u64> {
+        let now = self.now();
+        let expired = self.timers.take_expired(now);
+        self.model.n_expired = 0;
+        self.heed_timers();
+        expired
+    }
+
+    /// Removes a timer, and its thread if that is due.
+    pub(crate) fn remove_timer(&mut self, id: u64) {
+        self.timers.remove(id);
+        self.model.n_expired = self.timers.n_expired();
+    }
+
     /// Does what is due, and tells the model when the next timer is.
     pub(super) fn fire_timers(&mut self) {
         for action in self.timers.due(self.now(), self.stepped()) {
@@ -187,8 +250,11 @@ impl Sched {
                     self.interrupt(self.receiver(signal), &info);
                 }
                 Action::Descriptor(descriptor) => self.timers.show(descriptor),
+                // The thread that waits for it can run.
+                Action::Thread => {}
             }
         }
+        self.model.n_expired = self.timers.n_expired();
         self.model.timer = self.timers.next_deadline();
     }
 }
@@ -215,6 +281,25 @@ mod tests {
         timers.set(SINGLE_SHOT);
         assert_eq!(timers.due(10, 10), [STRIKE]);
         assert_eq!((timers.due(1000, 1000), timers.next_deadline()), (Vec::new(), None));
+    }
+
+    #[test]
+    fn a_timer_waits_for_its_thread_and_counts_what_it_missed() {
+        let mut timers = Timers::new();
+        timers.set(Timer {
+            interval: 5,
+            ..Timer { deadline: 10, ..Timer::new(1, 0, Action::Thread) }
+        });
+        assert_eq!(timers.due(21, 21), [Action::Thread]);
+        assert_eq!((timers.n_expired(), timers.next_deadline()), (1, None));
+        assert!(timers.due(30, 30).is_empty());
+        assert_eq!(timers.take_expired(31), [1]);
+        assert_eq!((timers.n_expired(), timers.next_deadline()), (0, Some(35)));
+        // Those at 15 and 20, then those at 25 and 30.
+        assert_eq!(timers.get(1).map(|timer| timer.overrun), Some(4));
+        assert_eq!(timers.due(35, 35), [Action::Thread]);
+        assert_eq!(timers.take_expired(35), [1]);
+        assert_eq!(timers.get(1).map(|timer| timer.overrun), Some(0));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::target::Target;
 use super::thread::{NEVER, Wait};
 use super::{Leaving, Next, RETURNING, SCHED, Sched, any_ready, hand_to, watchdog};
 use crate::guarded::Guard;
-use crate::{history, lane, shared, signals, sys, tls};
+use crate::{history, lane, loader, shared, signals, sys, tls};
 
 /// Returns when the running thread may perform a visible operation at `pc`, which needs `wait`:
 /// it holds the turn, the step is counted, and the result is how the wait ended. `sync`
@@ -23,8 +23,7 @@ pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -
         match sched.wake_of(me, wait, deadline, sched.now(), &Target) {
             Some(wake) => {
                 let countdown = tls::get(tls::COUNTDOWN) as i64;
-                let sticky = tls::sticky();
-                if !asked && !sticky {
+                if !asked && !keeps_turn() {
                     asked = true;
                     if sched.policy.as_mut().is_some_and(|policy| policy.at_sync()) {
                         sched = step_aside(sched, me, pc, wait, deadline, Switch::Preempt);
@@ -77,7 +76,7 @@ pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -
 
 /// Calls the handlers of signals that are due. The thread holds the turn.
 pub(crate) fn deliver() {
-    let mut restarts = true;
+    let (mut restarts, mut leaves_lock) = (true, false);
     while let Some(due) = signals::take_due() {
         restarts &= due.restarts();
         if let Some(me) = tls::thread() {
@@ -85,6 +84,8 @@ pub(crate) fn deliver() {
             let thread = &mut sched.threads[me as usize];
             thread.interrupted = tls::get(tls::SIGNALS) != 0;
             thread.restarts = restarts;
+            // The handler may lock, and may never return.
+            leaves_lock |= core::mem::take(&mut thread.leaves_lock);
         }
         if shared::mode() == shared::TRACE && tls::get(tls::TURN) == 1 {
             lane::append_all(Kind::Signal, due.signal as u8, 0, 0, 0, &[]);
@@ -92,14 +93,17 @@ pub(crate) fn deliver() {
         due.handle();
     }
     if let Some(me) = tls::thread() {
-        SCHED.lock().threads[me as usize].interrupted = false;
+        let mut sched = SCHED.lock();
+        let thread = &mut sched.threads[me as usize];
+        thread.interrupted = false;
+        thread.leaves_lock |= leaves_lock;
     }
 }
 
 /// Lets others go first, after an operation that yields.
 pub(crate) fn yield_turn(me: u32, pc: u64) {
     take_turn(me);
-    if tls::sticky() {
+    if holds_file() {
         return;
     }
     let mut sched = SCHED.lock();
@@ -144,7 +148,7 @@ fn step_aside<'a>(
     let thread = &mut sched.threads[me as usize];
     (thread.wait, thread.deadline, thread.pc) = (wait, deadline, pc);
     sched.publish(me);
-    let sticky = tls::sticky() && reason != Switch::Blocked;
+    let sticky = reason == Switch::Preempt && keeps_turn();
     if reason != Switch::Yielded {
         sched.note_work(done, reason == Switch::Blocked);
     }
@@ -164,6 +168,16 @@ fn step_aside<'a>(
     pass(sched, next);
     wait_turn(me);
     SCHED.lock()
+}
+
+/// Whether the running thread holds a lock of libc's that others would wait for in the kernel.
+fn keeps_turn() -> bool {
+    holds_file() || loader::is_inside()
+}
+
+/// Whether it holds the lock of a file of libc's.
+fn holds_file() -> bool {
+    tls::get(tls::FILES) != 0
 }
 
 /// Passes the turn to the next thread. The caller no longer holds it.
@@ -269,6 +283,7 @@ pub(crate) fn adopt() -> u32 {
     shared::slot(me).kernel_id.store(sys::gettid(), Ordering::Relaxed);
     shared::flag(raddle_trace::control::EXTERNAL);
     tls::set_thread(Some(me));
+    tls::set(tls::KERNEL_ID, u64::from(sys::gettid()));
     tls::set(tls::LANE, lane::address(0));
     come_back(me);
     me
@@ -280,6 +295,8 @@ fn take_turn(me: u32) {
     if tls::get(tls::TURN) != 1 {
         come_back(me);
     }
+    // Its operation may be in code that has just been loaded.
+    loader::scan_loaded();
 }
 
 /// Lets others run while `body` blocks in the kernel.
@@ -339,6 +356,7 @@ pub(crate) fn first(me: u32) {
 /// A new thread waits for its first turn. Returns its start routine and argument.
 pub(crate) fn begin(me: u32, stack: (u64, u64)) -> (usize, usize) {
     tls::set_thread(Some(me));
+    tls::set(tls::KERNEL_ID, u64::from(sys::gettid()));
     tls::set(tls::LANE, lane::address(0));
     let slot = shared::slot(me);
     slot.stack_low.store(stack.0, Ordering::Relaxed);

@@ -109,7 +109,7 @@ fn check_idle(mut sched: Guard<'_, Sched>) {
         return;
     }
     let Some(wait) = sched.awaits_instead(&Target) else { return };
-    let is_alone = sched.n_processes == 0 && sched.n_sources == 0;
+    let is_alone = sched.n_processes == 0;
     let patience = match wait {
         Wait::Signal | Wait::SignalOf(_) if is_alone => SIGNAL_NS,
         _ => OUTSIDE_NS,

@@ -13,6 +13,7 @@ use super::fairness::Cause;
 use super::object::NOBODY;
 use super::thread::{NEVER, Wait};
 use super::{Model, World};
+use crate::loader;
 
 /// Steps that other threads get to end the program.
 pub(crate) const CYCLE_STEPS: u64 = 100_000;
@@ -28,7 +29,7 @@ pub(crate) struct Cycle {
 
 impl Model {
     /// The thread that holds what this thread waits for, and where it acquired it.
-    pub(crate) fn holder(&self, id: u32, wait: Wait) -> Option<(u32, u64)> {
+    pub(crate) fn holder(&self, id: u32, wait: Wait, world: &impl World) -> Option<(u32, u64)> {
         match wait {
             Wait::Lock(at) | Wait::WriteLock(at) | Wait::ReadLock(at) => {
                 let lock = self.objects.get(&at)?;
@@ -43,6 +44,12 @@ impl Model {
                 lock.readers.iter().find(blocked).or(lock.readers.first()).copied()
             }
             Wait::Join(other) => Some((other, self.threads[other as usize].pc)),
+            Wait::Loader(at) => {
+                let owner = world.word(at + loader::OWNER);
+                let is_it = |&&other: &&u32| self.threads[other as usize].kernel_id == owner;
+                // Where it called the loader is not known.
+                self.live.iter().find(is_it).map(|&other| (other, 0))
+            }
             Wait::Nothing
             | Wait::Cond(_)
             | Wait::Futex(..)
@@ -51,6 +58,7 @@ impl Model {
             | Wait::SharedBarrier(..)
             | Wait::Once(_)
             | Wait::Guard(_)
+            | Wait::Timer
             | Wait::Unwaited(_)
             | Wait::Sleep
             | Wait::Descriptors(..)
@@ -75,7 +83,7 @@ impl Model {
             {
                 return false;
             }
-            match self.holder(at, thread.wait) {
+            match self.holder(at, thread.wait, world) {
                 Some((next, _)) if next == id => return true,
                 Some((next, _)) => at = next,
                 None => return false,

@@ -134,9 +134,8 @@ impl Model {
 
     /// Nobody can run: lets time pass, looks outside, or finds that there is nothing to wait for.
     fn decide_without_runnable(&mut self, question: &mut Question, world: &impl World) -> Decision {
-        let on_outside = self.n_sources > 0
-            || self
-                .any_waits(|wait| matches!(wait, Wait::Outside | Wait::Signal | Wait::SignalOf(_)));
+        let on_outside =
+            self.any_waits(|wait| matches!(wait, Wait::Outside | Wait::Signal | Wait::SignalOf(_)));
         let deadline = self.next_deadline();
         let to_deadline = deadline.map_or(NEVER, |deadline| deadline.saturating_sub(self.now()));
         let on_descriptors = self.any_waits(|wait| matches!(wait, Wait::Descriptors(..)));

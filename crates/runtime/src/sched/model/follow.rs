@@ -238,7 +238,11 @@ impl Model {
         let own = self.threads[step.thread as usize].awaited();
         let until = match (own, self.timer) {
             (None, None) => None,
-            (None, Some(_)) => Some((self.ns_to_deadline().unwrap_or(0), Awaited::TimeOut)),
+            // A deadline that has passed belongs to a thread that the schedule does not want yet.
+            (None, Some(timer)) => {
+                let ns = self.ns_to_deadline().unwrap_or(timer.saturating_sub(self.now()));
+                Some((ns, Awaited::TimeOut))
+            }
             (Some((deadline, awaited)), timer) => {
                 let first = timer.map_or(deadline, |timer| timer.min(deadline));
                 Some((first.saturating_sub(self.now()), awaited))
@@ -278,6 +282,8 @@ impl Model {
             | Wait::Join(_)
             | Wait::Once(_)
             | Wait::Guard(_)
+            | Wait::Loader(_)
+            | Wait::Timer
             | Wait::Unwaited(_)
             | Wait::Sleep
             | Wait::Back => {

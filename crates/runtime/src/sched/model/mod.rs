@@ -91,8 +91,8 @@ pub(crate) struct Model {
     pub(crate) latest: Option<(u32, u64)>,
     /// Child processes, which may write to our descriptors.
     pub(crate) n_processes: u32,
-    /// libc's timers that create threads: they run in real time.
-    pub(crate) n_sources: u32,
+    /// Timers whose threads are due.
+    pub(crate) n_expired: u32,
     /// Number of signals that the program has sent to itself.
     pub(crate) n_signals: u32,
     /// Threads take turns, since the run does not seem to end otherwise.
@@ -140,7 +140,7 @@ impl Model {
             expiry: Expiry::FAIR,
             latest: None,
             n_processes: 0,
-            n_sources: 0,
+            n_expired: 0,
             n_signals: 0,
             fairness: None,
             cycle: None,

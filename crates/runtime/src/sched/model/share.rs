@@ -102,10 +102,12 @@ impl Thread {
             | Wait::Join(_)
             | Wait::Once(_)
             | Wait::Guard(_)
+            | Wait::Loader(_)
             | Wait::Unwaited(_)
             | Wait::Descriptors(..)
             | Wait::Signal
             | Wait::SignalOf(_)
+            | Wait::Timer
             | Wait::Outside
             | Wait::Back => Awaited::TimeOut,
         };

@@ -35,6 +35,8 @@ impl Model {
             | Wait::Join(_)
             | Wait::Once(_)
             | Wait::Guard(_)
+            | Wait::Loader(_)
+            | Wait::Timer
             | Wait::Unwaited(_)
             | Wait::Sleep
             | Wait::Descriptors(..)

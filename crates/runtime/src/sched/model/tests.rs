@@ -4,13 +4,15 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use raddle_trace::control::Policy as Code;
-use raddle_trace::expiry::{Awaited, Expiry};
+use raddle_trace::expiry::Expiry;
 use raddle_trace::id::Site;
+use raddle_trace::record::Switch;
 
 use super::cycle::CYCLE_STEPS;
+use super::follow::Follow;
 use super::play::{By, End, Op, Play, ends, program};
-use super::thread::NEVER;
-use super::{Item, Look, STEP_NS, Step};
+use super::thread::{NEVER, Thread, Wait};
+use super::{Decision, Item, Look, Model, Question, STEP_NS, Step, World};
 
 const POLICIES: [Code; 4] = [Code::Random, Code::Pct, Code::Pos, Code::Rr];
 
@@ -416,4 +418,51 @@ fn a_schedule_does_not_wait_for_a_thread_that_it_holds_back() {
     let mut play = Play::new(&program("work:1 write\nread"), By::Schedule(schedule));
     assert_eq!(play.perform(), End::Departed);
     assert!(matches!(play.looks[..], [(Look::Input, ns)] if ns < NEVER), "{:?}", play.looks);
+}
+
+/// The surroundings of a schedule in which thread 1 runs after thread 0.
+struct InTurn;
+
+impl World for InTurn {
+    fn word(&self, _: u64) -> u32 {
+        0
+    }
+
+    fn any_ready(&self, _: u64, _: u32) -> bool {
+        false
+    }
+
+    fn has_children(&self) -> bool {
+        false
+    }
+
+    fn schedule_item(&self, index: u64) -> Option<Item> {
+        let step = Step { thread: index as u32, count: 1, site: Site::UNKNOWN };
+        (index < 2).then_some(Item::Stretch(step))
+    }
+
+    fn site(&self, _: u64) -> Site {
+        Site::UNKNOWN
+    }
+}
+
+/// A deadline that has passed, of a thread that the schedule does not want yet, does not keep it from
+/// waiting for a timer.
+#[test]
+fn a_schedule_waits_for_a_timer_beside_a_deadline_that_has_passed() {
+    let mut model = Model::new();
+    for id in 0..2 {
+        model.threads.push(Thread::new((0, 0)));
+        model.make_live(id);
+    }
+    (model.threads[0].wait, model.threads[0].deadline) = (Wait::Sleep, 5);
+    model.threads[1].wait = Wait::Timer;
+    (model.clock, model.timer) = (10, Some(30));
+    model.follow = Some(Follow::new(false, &InTurn));
+    let mut question = Question::new(None, Switch::Blocked, 0);
+    let decision = model.decide(&mut question, &InTurn);
+    assert_eq!(decision, Decision::Jump { ns: 20, marked: false });
+    model.n_expired = 1;
+    let decision = model.decide(&mut question, &InTurn);
+    assert_eq!(decision, Decision::Run(1));
 }

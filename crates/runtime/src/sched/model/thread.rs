@@ -1,5 +1,7 @@
 //! A thread, as the scheduler models it.
 
+use alloc::vec::Vec;
+
 use raddle_trace::control::State;
 use raddle_trace::record::Wake;
 
@@ -33,6 +35,10 @@ pub(crate) enum Wait {
     Once(u64),
     /// No other thread in this one-time initialization (a C++ guard).
     Guard(u64),
+    /// The loader's lock whose mutex is at this address.
+    Loader(u64),
+    /// A timer whose thread is due.
+    Timer,
     /// No waiter left on this condition variable.
     Unwaited(u64),
     /// Its deadline.
@@ -64,6 +70,8 @@ impl Wait {
             Self::Barrier(at, _) | Self::SharedBarrier(at, _) => (State::Barrier, at),
             Self::Join(thread) => (State::Join, u64::from(thread)),
             Self::Once(at) | Self::Guard(at) => (State::Once, at),
+            Self::Loader(at) => (State::Loader, at),
+            Self::Timer => (State::Timer, 0),
             Self::Sleep => (State::Sleep, 0),
             Self::Descriptors(at, _) => (State::Descriptor, at),
             Self::Signal | Self::SignalOf(_) => (State::SignalWait, 0),
@@ -98,6 +106,21 @@ impl Wait {
                 | Self::SignalOf(_)
         )
     }
+}
+
+/// A wait on a condition variable that has begun and not returned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CondWait {
+    /// The condition variable.
+    pub(crate) cond: u64,
+    /// The mutex that goes with it.
+    pub(crate) mutex: u64,
+    /// Where it was called.
+    pub(crate) pc: u64,
+    /// An address in its frame.
+    pub(crate) frame: u64,
+    /// Whether the mutex is released meanwhile.
+    pub(crate) is_released: bool,
 }
 
 /// No deadline.
@@ -174,6 +197,8 @@ pub(crate) struct Thread {
     pub(crate) leaves_lock: bool,
     /// The clock that it reads again and again.
     pub(crate) polling: Polling,
+    /// Its waits on condition variables: more than one if a signal handler waits.
+    pub(crate) cond_waits: Vec<CondWait>,
     /// The reads that it repeats.
     pub(crate) spin: Spin,
     /// Its start routine and argument, until it begins.
@@ -210,6 +235,7 @@ impl Thread {
             cancel_anywhere: false,
             leaves_lock: false,
             polling: Polling::default(),
+            cond_waits: Vec::new(),
             spin: Spin::default(),
             start,
         }
@@ -217,6 +243,20 @@ impl Thread {
 }
 
 impl Thread {
+    /// Begins a wait on a condition variable. Those that are deeper in the stack were left by a
+    /// jump.
+    pub(crate) fn begin_cond_wait(&mut self, wait: CondWait) {
+        self.cond_waits.retain(|before| before.frame > wait.frame);
+        self.cond_waits.push(wait);
+    }
+
+    /// The current wait has released its mutex, or acquired it again.
+    pub(crate) fn note_released(&mut self, is_released: bool) {
+        if let Some(wait) = self.cond_waits.last_mut() {
+            wait.is_released = is_released;
+        }
+    }
+
     /// Whether it acts on a cancellation at its next cancellation point.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled && !self.uncancellable

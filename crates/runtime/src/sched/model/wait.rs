@@ -6,6 +6,7 @@ use super::object::Object;
 use super::policy::Candidate;
 use super::thread::Wait;
 use super::{Model, World};
+use crate::loader;
 
 impl Model {
     /// How the thread's wait would end at virtual time `now`; none if it continues.
@@ -64,6 +65,11 @@ impl Model {
             Wait::Once(at) => world.word(at) & 1 == 0,
             // Itanium C++ ABI as in libstdc++: the second byte means «in progress».
             Wait::Guard(at) => world.word(at) & 0xff00 == 0,
+            Wait::Loader(at) => {
+                let owner = world.word(at + loader::OWNER);
+                owner == 0 || owner == self.threads[id as usize].kernel_id
+            }
+            Wait::Timer => self.n_expired > 0,
             Wait::Unwaited(at) => self.waiters(|wait| wait == Wait::Cond(at)).is_empty(),
             Wait::Descriptors(at, n) => world.any_ready(at, n),
             Wait::SignalOf(n_seen) => self.n_signals != n_seen,
