@@ -15,6 +15,7 @@ use raddle_trace::file::{Trace, Writer};
 use raddle_trace::id::{Addr, Pc, ThreadId};
 use raddle_trace::run::Run;
 use raddle_trial::outcome::{ThreadAt, cycle};
+use raddle_trial::verdict::Verdict;
 use raddle_trial::{Delivery, Plan, Trial};
 use rustc_hash::FxHashMap;
 
@@ -174,6 +175,12 @@ pub fn waiting(threads: &[ThreadAt]) -> Vec<&ThreadAt> {
     });
     waiting.sort_unstable_by_key(|at| at.thread);
     waiting
+}
+
+/// Whether a run passed although a lock cycle formed in it: other threads ended the program.
+#[must_use]
+pub fn has_cycle(trial: &Trial) -> bool {
+    trial.verdict == Verdict::Pass && !cycle(&trial.execution.outcome.threads).is_empty()
 }
 
 /// What threads wait for in a deadlock, other than each other's end.

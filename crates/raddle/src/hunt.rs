@@ -11,7 +11,9 @@ use raddle_lab::executor::{Executor, Subject};
 use raddle_lab::hunt::finding::Finding as Found;
 use raddle_lab::hunt::{Hunted, Settings, hunt as search};
 use raddle_lab::progress::Progress;
-use raddle_report::model::{Anomalies, Coverage, Finding, Hunt, IsolationResult, Report, Stopped};
+use raddle_report::model::{
+    Anomalies, Coverage, Finding, Hunt, IsolationResult, Report, Stopped, Verdict as FindingVerdict,
+};
 use raddle_report::name::{HuntInput, NO_RUN, Names, trials};
 use raddle_report::render::text::{hunt_result, hunt_summary};
 use raddle_report::render::{Form, Options};
@@ -286,7 +288,8 @@ fn no_end(context: &Context, trial: &Trial) {
 
 /// Adds where each failure began.
 fn isolated(context: &Context, mut report: Hunt, directory: &Path) -> Hunt {
-    for finding in &mut report.findings {
+    let failing = |finding: &&mut Finding| finding.verdict == FindingVerdict::Failing;
+    for finding in report.findings.iter_mut().filter(failing) {
         if interrupt::stopped().is_some() {
             let error = "there was no time left".to_owned();
             finding.isolation = finding.clip.as_ref().map(|_| IsolationResult::Failed { error });

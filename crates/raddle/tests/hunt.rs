@@ -1,6 +1,6 @@
 //! Every program of `tests/hunt` and `tests/unseen`: raddle finds the bug and names it as the
 //! program's first lines do, blames guilty lines, and its clip reproduces the failure. Correct
-//! programs cause no finding.
+//! programs cause no finding; a lock cycle that does no harm causes one that is benign.
 //!
 //! One test per program: `cargo test --release -p raddle --test hunt -- deadlock` hunts in those
 //! whose name holds that word. Slow programs are ignored tests, which `--include-ignored` runs.
@@ -120,10 +120,21 @@ fn lists_name_programs() {
     assert!(SLOW.iter().all(|slow| names.contains(slow)), "SLOW names what is no program");
 }
 
+/// What a hunt is to come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expects {
+    /// A failure.
+    Failing,
+    /// A lock cycle that did no harm.
+    Benign,
+    /// Nothing.
+    Clean,
+}
+
 /// A program with what its first lines say.
 struct Program {
     source: Source,
-    fails: bool,
+    expects: Expects,
     guilty: Vec<u64>,
     arguments: Vec<String>,
     /// What its bug may be called, and how it may fail; none for what was not written for raddle.
@@ -143,14 +154,19 @@ impl Program {
                 let shown = SHOWN.map(|(word, _)| word);
                 let expected =
                     Some((words(&source, "Kind", &KINDS)?, words(&source, "Shows", &shown)?));
-                let guilty = source.guilty();
-                Ok(Self { fails: true, guilty, arguments, expected, n_predicted, source })
+                let (expects, guilty) = (Expects::Failing, source.guilty());
+                Ok(Self { expects, guilty, arguments, expected, n_predicted, source })
+            }
+            Some("benign") => {
+                let (expects, guilty) = (Expects::Benign, source.guilty());
+                let expected = Some((words(&source, "Kind", &KINDS)?, Vec::new()));
+                Ok(Self { expects, guilty, arguments, expected, n_predicted, source })
             }
             Some("clean") => {
-                let (guilty, expected) = (Vec::new(), None);
-                Ok(Self { fails: false, guilty, arguments, expected, n_predicted, source })
+                let (expects, guilty, expected) = (Expects::Clean, Vec::new(), None);
+                Ok(Self { expects, guilty, arguments, expected, n_predicted, source })
             }
-            other => Err(format!("`Hunt: fails` or `clean` is missing: {other:?}")),
+            other => Err(format!("`Hunt: fails`, `benign`, or `clean` is missing: {other:?}")),
         }
     }
 
@@ -160,8 +176,8 @@ impl Program {
         match guilty.is_empty() {
             true => Err("no guilty line is marked".to_owned()),
             false => {
-                let (fails, arguments, expected) = (true, Vec::new(), None);
-                Ok(Self { fails, guilty, arguments, expected, n_predicted: None, source })
+                let (expects, arguments, expected) = (Expects::Failing, Vec::new(), None);
+                Ok(Self { expects, guilty, arguments, expected, n_predicted: None, source })
             }
         }
     }
@@ -187,18 +203,27 @@ fn check(program: &Program) -> Result<(), String> {
     let line = format!("hunt --json -o found {BUDGET} --runs {runs}");
     let ran = place.raddle_on(&line, &program.source.path, &program.arguments);
     let time = start.elapsed();
-    let findings = findings(&ran)?;
+    let [findings, benign] = ["failing", "benign"].map(|verdict| findings(&ran, verdict));
+    let (findings, benign) = (findings?, benign?);
     if let Some(n) = program.n_predicted
         && let predicted = &ran.answer()?["anomalies"]["predicted"]
         && *predicted != n
     {
         return Err(format!("predicts {predicted} anomalies, not {n}"));
     }
-    if !program.fails {
-        return match (findings.first(), ran.code) {
-            (None, Some(CLEAN)) => Ok(()),
-            (None, code) => Err(format!("exit code {code:?}: {}", ran.stderr)),
-            (Some(finding), _) => Err(format!("complains: {finding}")),
+    // Those that a run shows; other anomalies without harm have no clip.
+    let shown: Vec<_> = benign.iter().filter(|finding| finding["clip"].is_string()).collect();
+    if program.expects != Expects::Failing {
+        return match (findings.first(), &shown[..], program.expects, ran.code) {
+            (None, [], Expects::Clean, Some(CLEAN)) => Ok(()),
+            (None, [one], Expects::Benign, Some(CLEAN)) => check_all(&[
+                check_kind(program, one),
+                check_blame(program, one),
+                replay(&place, one),
+            ]),
+            (None, shown, _, Some(CLEAN)) => Err(format!("{} benign: {shown:?}", shown.len())),
+            (None, _, _, code) => Err(format!("exit code {code:?}: {}", ran.stderr)),
+            (Some(finding), ..) => Err(format!("complains: {finding}")),
         };
     }
     let Some(first) = findings.first() else {
@@ -210,13 +235,17 @@ fn check(program: &Program) -> Result<(), String> {
     if time > TIME_MAX {
         return Err(format!("took {time:.0?}"));
     }
-    let checks = [
+    check_all(&[
         check_kind(program, first),
         check_failure(program, first),
         check_blame(program, first),
         replay(&place, first),
-    ];
-    let wrong: Vec<_> = checks.into_iter().filter_map(Result::err).collect();
+    ])
+}
+
+/// Everything that is wrong.
+fn check_all(checks: &[Result<(), String>]) -> Result<(), String> {
+    let wrong: Vec<_> = checks.iter().filter_map(|check| check.clone().err()).collect();
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
@@ -269,9 +298,9 @@ fn replay(place: &Place, first: &Value) -> Result<(), String> {
     }
 }
 
-/// The findings that fail.
-fn findings(ran: &Ran) -> Result<Vec<Value>, String> {
+/// The findings of this verdict.
+fn findings(ran: &Ran, verdict: &str) -> Result<Vec<Value>, String> {
     let answer = ran.answer()?;
     let findings = answer["findings"].as_array().ok_or("no findings in the answer")?;
-    Ok(findings.iter().filter(|finding| finding["verdict"] == "failing").cloned().collect())
+    Ok(findings.iter().filter(|finding| finding["verdict"] == verdict).cloned().collect())
 }

@@ -53,6 +53,8 @@ mod loader;
 mod key;
 #[allow(unsafe_code, reason = "calls the program's signal handlers")]
 mod signals;
+#[allow(unsafe_code, reason = "asks the kernel about descriptors")]
+mod inside;
 mod random;
 mod allow;
 #[allow(unsafe_code, reason = "the shadow of the target's heap")]

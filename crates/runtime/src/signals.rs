@@ -33,6 +33,17 @@ pub(crate) struct Disposition {
 pub(crate) static DISPOSITIONS: Guarded<[Disposition; N]> =
     Guarded::new([Disposition { handler: libc::SIG_DFL, flags: 0, mask: 0 }; N]);
 
+/// Whether a signal from outside may call a handler of the program's. Faults do not count: nobody
+/// sends them.
+pub(crate) fn may_be_handled() -> bool {
+    const FAULTS: [c_int; 6] =
+        [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGABRT];
+    let Some(dispositions) = DISPOSITIONS.try_lock() else { return true };
+    (1..).zip(&dispositions[1..]).any(|(signal, disposition)| {
+        !matches!(disposition.handler, libc::SIG_DFL | libc::SIG_IGN) && !FAULTS.contains(&signal)
+    })
+}
+
 /// Restores the default action of a signal, or ignores it.
 pub(crate) fn uninstall(signal: c_int, handler: usize) {
     // SAFETY: all zeros is a valid sigaction.

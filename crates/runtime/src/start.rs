@@ -12,7 +12,9 @@ use crate::real::{Real, real};
 use crate::sched::object::NOBODY;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
-use crate::{export, freed, history, hook, key, lane, loader, modules, repeats, shared, sys, tls};
+use crate::{
+    export, freed, history, hook, inside, key, lane, loader, modules, repeats, shared, sys, tls,
+};
 
 unsafe extern "C" {
     static mut environ: *mut *mut c_char;
@@ -46,6 +48,7 @@ pub(crate) fn start() {
     loader::start();
     signal::start();
     process::start();
+    inside::start();
     note_stack_size();
     if !key::start(thread::raddle_thread_end as *const () as usize) {
         die!("libc has no thread key left");

@@ -254,6 +254,12 @@ pub(crate) fn open(path: &Path, flags: c_int) -> i64 {
     syscall!(libc::SYS_open, path.bytes.as_ptr(), flags | libc::O_CLOEXEC, 0)
 }
 
+/// Reads where a symbolic link leads, as far as it fits; returns the number of bytes.
+pub(crate) fn read_link(path: &Path, into: &mut [u8]) -> usize {
+    let n = syscall!(libc::SYS_readlink, path.bytes.as_ptr(), into.as_mut_ptr(), into.len());
+    usize::try_from(n).unwrap_or(0)
+}
+
 /// Makes a timer descriptor that is not set readable, with this number of expirations; false if it
 /// is no such descriptor.
 pub(crate) fn set_expirations(descriptor: c_int, n: u64) -> bool {

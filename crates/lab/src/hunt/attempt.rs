@@ -12,7 +12,7 @@ use raddle_trial::verdict::Verdict;
 use crate::error::LabError;
 use crate::executor::Runner;
 use crate::force::{Force, Forced};
-use crate::recorded::Recorded;
+use crate::recorded::{Recorded, has_cycle};
 
 /// Schedules per anomaly that are executed, as long as runs leave them.
 pub(crate) const SCHEDULES_MAX: usize = 4;
@@ -29,6 +29,8 @@ pub(super) enum Attempt {
     Failing(Box<Failing>),
     /// The anomaly happened without harm.
     Benign,
+    /// The same, and a lock cycle formed in this run, which others ended.
+    Cycle(Box<Trial>),
     /// No schedule could be followed to its end: who left the last one, and where; none if there
     /// was none to follow.
     Infeasible(Option<(ThreadId, Pc)>),
@@ -59,6 +61,7 @@ pub(super) fn attempt(
     let wanted = if anomaly.kind == AnomalyKind::Order { 2 } else { 1 };
     let (mut n_feasible, mut n_runs) = (0, 0);
     let (mut left, mut is_too_late) = (None, false);
+    let mut cycle = None;
     let mut force = Force::new(base, &anomaly.ways, &AFTER).at_most(SCHEDULES_MAX);
     while let Some(Forced { order: way, after, trial }) = force.next(runner)? {
         n_runs += 1;
@@ -71,7 +74,12 @@ pub(super) fn attempt(
                 let alone = after == Policy::Rr;
                 return Ok(Attempt::Failing(Box::new(Failing { trial, followed, alone, way })));
             }
-            Verdict::Pass if followed => n_feasible += usize::from(after == Policy::Rr),
+            Verdict::Pass if followed => {
+                n_feasible += usize::from(after == Policy::Rr);
+                if anomaly.kind == AnomalyKind::Deadlock && has_cycle(&trial) {
+                    cycle.get_or_insert(Box::new(trial));
+                }
+            }
             // It would be left at the same place again.
             Verdict::Pass | Verdict::Unjudged | Verdict::Unanswered(_) => force.skip_schedule(),
         }
@@ -80,7 +88,7 @@ pub(super) fn attempt(
         }
     }
     Ok(match (n_feasible, n_runs) {
-        (1.., _) => Attempt::Benign,
+        (1.., _) => cycle.map_or(Attempt::Benign, Attempt::Cycle),
         (0, 0) if runner.is_over() => Attempt::Untested,
         // There may be more ways to try it.
         (0, _) if runner.is_stopped() => Attempt::Untested,

@@ -12,10 +12,12 @@ use raddle_analysis::localize::facts::SiteAccess;
 use raddle_analysis::witness::AccessKind;
 use raddle_trace::control::Policy;
 use raddle_trace::failure::FailureKind;
+use raddle_trace::id::Site;
 use raddle_trial::{Delivery, Order, Plan, Trial};
 
 use super::blame::{Blame, Blamer};
 use super::choose::{Choice, is_sync};
+use super::cycle;
 use super::finding::{Finding, FindingKind, FindingVerdict, Proof, Source as From};
 use super::search::{FailedRun, FailureGroup, Harmless, Search, Source, Why};
 use crate::access::{self, AccessAt};
@@ -65,6 +67,8 @@ pub(super) fn conclude(search: &Search<'_>, repeats: bool) -> Result<Conclusion,
     }
     budget.hold_back(0);
     findings.sort_by_key(Finding::order);
+    let deadlocks: Vec<_> = deadlock_sites(search).collect();
+    findings.extend(search.cycles.findings(search.executor, n_failures, &deadlocks, follow)?);
     findings.extend(harmless(search));
     Ok(Conclusion { findings, n_gone })
 }
@@ -87,6 +91,15 @@ fn comes_again(search: &Search<'_>, group: &FailureGroup) -> Result<bool, LabErr
         }
     }
     Ok(search.executor.budget.is_interrupted())
+}
+
+/// Where threads wait in each deadlock.
+fn deadlock_sites<'a>(search: &'a Search<'_>) -> impl Iterator<Item = Vec<Site>> + 'a {
+    let groups = search.groups.iter();
+    groups
+        .filter(|group| group.failure.kind == FailureKind::Deadlock)
+        .filter_map(|group| group.runs.first())
+        .map(|run| cycle::sites(&run.trial.execution))
 }
 
 /// How to execute a run again.

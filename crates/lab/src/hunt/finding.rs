@@ -30,7 +30,7 @@ pub struct Finding {
     pub left: Option<(ThreadId, Pc)>,
     /// What came of forcing it on runs that passed.
     pub forced: Option<Forcing>,
-    /// The run that shows it, if it fails.
+    /// The run that shows it, if it fails, or is a lock cycle that formed without harm.
     pub proof: Option<Proof>,
 }
 
@@ -62,13 +62,14 @@ pub enum Source {
     Predicted(Arc<Predicted>),
     /// A run that was compared.
     Example(Arc<Example>),
-    /// The failing run itself.
+    /// The run that shows it.
     Proof,
 }
 
-/// A failing run that shows a finding.
+/// A run that shows a finding.
 pub struct Proof {
-    /// The number of the failure, from 0, as it was reported when it was first seen.
+    /// The number of the failure, from 0, as it was reported when it was first seen. Cycles come
+    /// after failures.
     pub number: usize,
     /// How it was executed.
     pub plan: Plan,

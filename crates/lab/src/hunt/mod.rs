@@ -2,6 +2,7 @@
 
 mod attempt;
 mod base;
+mod cycle;
 mod explore;
 mod search;
 mod blame;
@@ -78,7 +79,8 @@ pub enum NoOrder {
 
 /// A hunt that was carried out.
 pub struct Hunt {
-    /// What was found: what fails first, the best explained first.
+    /// What was found: what fails first, the best explained first; then lock cycles that did no
+    /// harm, and other anomalies.
     pub findings: Vec<Finding>,
     /// Anomalies, and what became of them.
     pub tally: Tally,

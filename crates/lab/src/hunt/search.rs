@@ -31,6 +31,7 @@ use rustc_hash::FxHashSet;
 
 use super::Settings;
 use super::attempt::{self, Attempt, attempt};
+use super::cycle::Cycles;
 use super::explore::Round;
 use crate::anomalies::Predicted;
 use crate::error::LabError;
@@ -83,6 +84,8 @@ pub(super) struct Search<'a> {
     /// Access pairs and triples of runs that passed.
     passing: FxHashSet<Sites>,
     pub(super) groups: Vec<FailureGroup>,
+    /// Lock cycles in runs that passed.
+    pub(super) cycles: Cycles,
     pub(super) tally: Tally,
     /// Anomalies that happened without harm, could not be made to happen, or were not tried.
     pub(super) harmless: Vec<Harmless>,
@@ -221,6 +224,7 @@ impl<'a> Search<'a> {
             known: FxHashSet::default(),
             passing: FxHashSet::default(),
             groups: Vec::new(),
+            cycles: Cycles::default(),
             tally: Tally::default(),
             harmless: Vec::new(),
             coverage: Coverage::default(),
@@ -294,10 +298,12 @@ impl<'a> Search<'a> {
                 continue;
             }
             if budget.is_over() {
-                if held_back == 0 || !self.groups.is_empty() {
+                // Each cycle is executed once more.
+                let n_kept = self.cycles.n();
+                if held_back <= n_kept || !self.groups.is_empty() {
                     return Ok(Stopped::Runs);
                 }
-                held_back /= 2;
+                held_back = (held_back / 2).max(n_kept);
                 budget.hold_back(held_back);
                 continue;
             }
@@ -376,6 +382,11 @@ impl<'a> Search<'a> {
                     self.tally.benign += 1;
                     Why::Benign
                 }
+                Some(Attempt::Cycle(trial)) => {
+                    self.tally.benign += 1;
+                    self.cycles.see(&trial, &self.bases[base].recorded.plan);
+                    continue;
+                }
                 Some(Attempt::Infeasible(left)) => {
                     self.tally.infeasible += 1;
                     Why::Infeasible(left)
@@ -418,6 +429,7 @@ impl<'a> Search<'a> {
             let Some(trial) = trial.flatten() else { continue };
             self.has_deadlines |= trial.execution.lateness.has_jumped;
             let n_groups = self.groups.len();
+            self.cycles.see(&trial, plan);
             if trial.failure().is_some() {
                 self.failed(FailedRun { trial, plan: plan.clone(), source: None });
             }
@@ -450,6 +462,7 @@ impl<'a> Search<'a> {
         self.tally.recorded += 1;
         self.has_deadlines |= base.recorded.trial.execution.lateness.has_jumped;
         let Predicted { recorded, mut anomalies } = base;
+        self.cycles.see(&recorded.trial, &recorded.plan);
         // What is known already is not kept twice.
         anomalies.retain(|anomaly| self.known.insert(anomaly.identity()));
         let index = self.bases.len();

@@ -25,7 +25,7 @@ pub struct Finding {
     pub accesses: Vec<Access>,
     /// What became of it.
     pub verdict: Verdict,
-    /// Why it is infeasible.
+    /// Why it is infeasible, or did no harm.
     pub why: Option<String>,
     /// What came of forcing it on runs that passed.
     pub forced: Option<Forced>,
@@ -41,6 +41,30 @@ pub struct Finding {
     /// Where the failure began, if that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<IsolationResult>,
+}
+
+impl Finding {
+    /// Whether it is worth a person's time: it fails, or a run shows what might have.
+    #[must_use]
+    pub fn is_shown(&self) -> bool {
+        match self.verdict {
+            Verdict::Failing => true,
+            Verdict::Benign => self.clip.is_some(),
+            Verdict::Infeasible | Verdict::Untested => false,
+        }
+    }
+
+    /// As a headline.
+    #[must_use]
+    pub fn headline(&self) -> &'static str {
+        match (self.verdict, self.kind) {
+            (Verdict::Benign, FindingKind::Deadlock) => "benign lock cycle",
+            (
+                Verdict::Benign | Verdict::Failing | Verdict::Infeasible | Verdict::Untested,
+                kind,
+            ) => kind.headline(),
+        }
+    }
 }
 
 /// What a finding is.

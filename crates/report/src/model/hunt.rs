@@ -34,6 +34,11 @@ impl Hunt {
         tried == 0 && !matches!(self.stopped, Stopped::NoOrder)
     }
 
+    /// The findings for people: those that fail, then lock cycles that did no harm.
+    pub fn shown(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.is_shown())
+    }
+
     /// The findings that fail.
     pub fn failing(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| finding.verdict == Verdict::Failing)

@@ -411,7 +411,8 @@ impl<'a> Explainer<'a> {
             text += "  note: too many threads or libraries; this report is incomplete\n";
         }
         let cycle = cycle(&outcome.threads);
-        if !cycle.is_empty() && !matches!(outcome.end, End::Deadlock | End::LostWakeup) {
+        let is_told = matches!(outcome.end, End::Deadlock | End::LostWakeup);
+        if !cycle.is_empty() && !is_told && !outcome.end.is_unjudged() {
             text += "  note: a lock cycle formed, but the program ended before it was a deadlock\n";
             for thread in cycle {
                 let _ = writeln!(text, "    {}", self.thread(thread));

@@ -210,17 +210,35 @@ impl Names<'_> {
         (ns > Expiry::FAIR.delay_ns_max).then_some(Delay { thread, ns })
     }
 
-    /// Why an anomaly is infeasible.
+    /// Why an anomaly is infeasible, or a lock cycle did no harm.
     fn why(&self, finding: &ids::Finding) -> Option<String> {
-        if finding.verdict != FindingVerdict::Infeasible {
-            return None;
+        match finding.verdict {
+            FindingVerdict::Infeasible => Some(self.why_infeasible(finding)),
+            FindingVerdict::Benign => Some(self.why_harmless(finding.proof.as_ref()?)),
+            FindingVerdict::Failing | FindingVerdict::Untested => None,
         }
+    }
+
+    /// Who ended the program.
+    fn why_harmless(&self, proof: &ids::Proof) -> String {
+        let recorded = proof.recorded.as_deref();
+        let who = match recorded.and_then(|recorded| recorded.model.skeleton.exit.as_ref()) {
+            Some(exit) => {
+                let namer = Namer::new(&proof.trial.execution.run, self.cache);
+                format!("{} ended the program", namer.thread(exit.thread))
+            }
+            None => "the program ended".to_owned(),
+        };
+        format!("{who} before this was a deadlock")
+    }
+
+    fn why_infeasible(&self, finding: &ids::Finding) -> String {
         let (Some((thread, pc)), Some((run, _))) = (finding.left, finding.source()) else {
-            return Some("no order of the other events allows it".to_owned());
+            return "no order of the other events allows it".to_owned();
         };
         let namer = Namer::new(run, self.cache);
         let place = namer.own_site(pc, None);
-        Some(format!("{} took a different path at {place}", namer.thread(thread)))
+        format!("{} took a different path at {place}", namer.thread(thread))
     }
 }
 

@@ -20,7 +20,7 @@ use super::{channel, clock, result};
 use crate::export::{export, export_cancellable};
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
-use crate::{hook, sys};
+use crate::{hook, inside, sys};
 
 export_cancellable! {
     read => read_inner;
@@ -245,6 +245,24 @@ fn message_flags(flags: c_int, nowait: bool) -> c_int {
     flags | if nowait { libc::MSG_DONTWAIT } else { 0 }
 }
 
+/// Notes what else than bytes was in a message, if the call succeeded; returns its result.
+fn noted(result: i64, message: *const msghdr) -> i64 {
+    if result >= 0 {
+        // SAFETY: the kernel has read it.
+        inside::note_message(unsafe { &*message });
+    }
+    result
+}
+
+/// The same for as many messages as the result says.
+fn noted_all(result: i64, messages: *const mmsghdr) -> i64 {
+    for index in 0..usize::try_from(result).unwrap_or(0) {
+        // SAFETY: the kernel has read that many.
+        inside::note_message(unsafe { &(*messages.add(index)).msg_hdr });
+    }
+    result
+}
+
 pub(super) extern "C" fn read_inner(descriptor: c_int, into: *mut u8, bytes: size_t) -> isize {
     input(descriptor, into, || sys::syscall!(libc::SYS_read, descriptor, into, bytes))
 }
@@ -336,7 +354,7 @@ pub(super) extern "C" fn recvfrom_inner(
 }
 
 extern "C" fn recvmsg_inner(descriptor: c_int, message: *mut msghdr, flags: c_int) -> isize {
-    let call = || sys::syscall!(libc::SYS_recvmsg, descriptor, message, flags);
+    let call = || noted(sys::syscall!(libc::SYS_recvmsg, descriptor, message, flags), message);
     if flags & libc::MSG_DONTWAIT != 0 {
         input_now(descriptor, core::ptr::null(), call, hook::caller())
     } else {
@@ -351,7 +369,10 @@ extern "C" fn recvmmsg_inner(
     flags: c_int,
     time: *mut timespec,
 ) -> c_int {
-    let call = || sys::syscall!(libc::SYS_recvmmsg, descriptor, messages, n, flags, time);
+    let call = || {
+        let status = sys::syscall!(libc::SYS_recvmmsg, descriptor, messages, n, flags, time);
+        noted_all(status, messages)
+    };
     input(descriptor, core::ptr::null(), call) as c_int
 }
 
@@ -377,7 +398,8 @@ extern "C" fn sendto_inner(
 
 extern "C" fn sendmsg_inner(descriptor: c_int, message: *const msghdr, flags: c_int) -> isize {
     output(descriptor, core::ptr::null(), 0, |_, nowait| {
-        sys::syscall!(libc::SYS_sendmsg, descriptor, message, message_flags(flags, nowait))
+        let flags = message_flags(flags, nowait);
+        noted(sys::syscall!(libc::SYS_sendmsg, descriptor, message, flags), message)
     })
 }
 
@@ -388,7 +410,9 @@ extern "C" fn sendmmsg_inner(
     flags: c_int,
 ) -> c_int {
     output(descriptor, core::ptr::null(), 0, |_, nowait| {
-        sys::syscall!(libc::SYS_sendmmsg, descriptor, messages, n, message_flags(flags, nowait))
+        let flags = message_flags(flags, nowait);
+        let status = sys::syscall!(libc::SYS_sendmmsg, descriptor, messages, n, flags);
+        noted_all(status, messages)
     }) as c_int
 }
 

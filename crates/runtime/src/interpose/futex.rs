@@ -10,7 +10,7 @@ use crate::export::export;
 use crate::sched::SCHED;
 use crate::sched::object::NOBODY;
 use crate::sched::thread::{NEVER, Wait};
-use crate::{hook, sys};
+use crate::{hook, inside, sys};
 
 export! {
     syscall => call;
@@ -46,6 +46,7 @@ extern "C" fn call(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64, f: u6
             _ => {}
         }
     }
+    inside::note_call(number);
     // SAFETY: what the program passes for this same system call.
     super::result(unsafe { sys::call(number, [a, b, c, d, e, f]) })
 }

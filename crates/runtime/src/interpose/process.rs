@@ -12,7 +12,7 @@ use crate::export::{export, export_cancellable};
 use crate::real::real;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
-use crate::{freed, hook, shared, sys, tls};
+use crate::{freed, hook, inside, shared, sys, tls};
 
 export! {
     fork => fork_inner;
@@ -201,6 +201,8 @@ extern "C" fn system_inner(command: *const c_char) -> c_int {
     if sched::cancel_point(me) {
         return fail(libc::EINTR);
     }
+    // What it starts in the background goes on.
+    inside::expose();
     sched::outside(me, pc, call)
 }
 

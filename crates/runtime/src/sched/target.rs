@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use raddle_trace::id::Site;
 
 use super::model::{Item, Step, World};
-use crate::{modules, shared, sys};
+use crate::{inside, modules, shared, sys};
 
 /// The target itself.
 pub(super) struct Target;
@@ -19,8 +19,17 @@ impl World for Target {
         any_ready(at, n, 0)
     }
 
+    fn is_inside(&self, at: u64, n: u32) -> bool {
+        // SAFETY: a thread of ours waits with these on its stack and does not touch them.
+        inside::is_inside(unsafe { core::slice::from_raw_parts(at as *const _, n as usize) })
+    }
+
     fn has_children(&self) -> bool {
         sys::has_children()
+    }
+
+    fn has_helpers(&self) -> bool {
+        sys::has_children() || inside::has_asynchronous_io()
     }
 
     fn schedule_item(&self, index: u64) -> Option<Item> {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::super::{Options, shell};
 use super::{access, isolation};
-use crate::model::{Finding, IsolationResult};
+use crate::model::{Finding, IsolationResult, Verdict};
 
 pub(super) fn render(
     number: usize,
@@ -17,7 +17,7 @@ pub(super) fn render(
         "" => String::new(),
         pattern => format!(" ({pattern})"),
     };
-    writeln!(out, "{number}. {}{on}{pattern}", finding.kind.headline())?;
+    writeln!(out, "{number}. {}{on}{pattern}", finding.headline())?;
     access::render(&finding.accesses.iter().collect::<Vec<_>>(), out)?;
     if let Some(failure) = &finding.failure {
         let mut lines = failure.text.trim_end().lines();
@@ -25,6 +25,9 @@ pub(super) fn render(
         for line in lines {
             writeln!(out, "   {line}")?;
         }
+    }
+    if let (Verdict::Benign, Some(why)) = (finding.verdict, &finding.why) {
+        writeln!(out, "   then: {why}")?;
     }
     if let Some(forced) = finding.forced.filter(|forced| forced.failed > 0) {
         let (failed, n) = (forced.failed, forced.n());

@@ -20,7 +20,7 @@ pub(super) fn render(
 ) -> io::Result<()> {
     match report {
         Report::Hunt(hunt) => {
-            for (number, one) in (1..).zip(hunt.failing()) {
+            for (number, one) in (1..).zip(hunt.shown()) {
                 finding::render(number, one, options, out)?;
                 writeln!(out)?;
             }

@@ -7,7 +7,7 @@
 //!
 //! A schedule that is followed strictly repeats a run in which threads took turns already. One
 //! that was computed may hold back a thread that would end the program, so the count begins after
-//! it.
+//! it, or where its last stretch begins, which has no end.
 
 use super::fairness::Cause;
 use super::object::NOBODY;
@@ -102,6 +102,12 @@ impl Model {
         let is_counted = self.follow.as_ref().is_none_or(|follow| follow.is_strict());
         let until = if is_counted { self.steps + CYCLE_STEPS } else { u64::MAX };
         self.cycle = Some(Cycle { closed_by: id, until });
+    }
+
+    /// Whether a schedule has come to its last stretch, and the time of a cycle has not begun.
+    pub(super) fn is_open_beside_cycle(&self) -> bool {
+        self.cycle.is_some_and(|cycle| cycle.until == u64::MAX)
+            && self.follow.as_ref().is_some_and(|follow| follow.is_in_last_stretch())
     }
 
     /// No schedule is followed any more: threads take turns beside a cycle.

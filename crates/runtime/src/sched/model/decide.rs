@@ -29,7 +29,8 @@ impl Model {
         let is_idle = self.idle_yields > IDLE_YIELDS_MAX && !question.is_compared;
         self.follow.take_if(|follow| is_idle && follow.is_in_last_stretch());
         if self.follow.is_some() {
-            if let Some(decision) = self.decide_followed(question, world) {
+            let decision = self.decide_followed(question, world);
+            if let Some(decision) = decision.filter(|_| !self.is_open_beside_cycle()) {
                 return decision;
             }
             self.follow = None;
@@ -138,8 +139,8 @@ impl Model {
             self.any_waits(|wait| matches!(wait, Wait::Outside | Wait::Signal | Wait::SignalOf(_)));
         let deadline = self.next_deadline();
         let to_deadline = deadline.map_or(NEVER, |deadline| deadline.saturating_sub(self.now()));
-        let on_descriptors = self.any_waits(|wait| matches!(wait, Wait::Descriptors(..)));
-        if on_descriptors && !question.looked.input {
+        let is_last_word = deadline.is_none() && !on_outside;
+        if !question.looked.input && self.awaits_input(is_last_word, world) {
             // A process outside may still write. A deadline grants it real time only if there is
             // one: a child process.
             let leaves = |id: u32| self.threads[id as usize].wait == Wait::Outside;
@@ -162,6 +163,42 @@ impl Model {
             return Decision::Jump { ns: to_deadline, marked: false };
         }
         if on_outside { Decision::Idle } else { Decision::Stuck }
+    }
+
+    /// Whether somebody outside may make a descriptor ready that a thread waits for. It costs more
+    /// to be sure, which a verdict needs.
+    fn awaits_input(&self, is_last_word: bool, world: &impl World) -> bool {
+        self.any_waits(|wait| self.may_come_from_outside(wait, world))
+            || is_last_word
+                && self.any_waits(|wait| matches!(wait, Wait::Descriptors(..)))
+                && world.has_helpers()
+    }
+
+    /// Whether a wait is for descriptors that somebody outside may make ready.
+    pub(super) fn may_come_from_outside(&self, wait: Wait, world: &impl World) -> bool {
+        match wait {
+            Wait::Descriptors(at, n) => self.n_processes > 0 || !world.is_inside(at, n),
+            Wait::Nothing
+            | Wait::Lock(_)
+            | Wait::ReadLock(_)
+            | Wait::WriteLock(_)
+            | Wait::Cond(_)
+            | Wait::Futex(..)
+            | Wait::Semaphore(_)
+            | Wait::Barrier(..)
+            | Wait::SharedBarrier(..)
+            | Wait::Join(_)
+            | Wait::Once(_)
+            | Wait::Guard(_)
+            | Wait::Unwaited(_)
+            | Wait::Loader(_)
+            | Wait::Timer
+            | Wait::Sleep
+            | Wait::Signal
+            | Wait::SignalOf(_)
+            | Wait::Outside
+            | Wait::Back => false,
+        }
     }
 
     /// Real time that this jump grants.

@@ -261,7 +261,7 @@ impl Model {
         }
         match wait {
             Wait::Outside | Wait::Signal | Wait::SignalOf(_) => Some(Decision::Idle),
-            Wait::Descriptors(..) => {
+            Wait::Descriptors(..) if self.may_come_from_outside(wait, world) => {
                 let others_can_run = self.any_can_run(world);
                 if !question.has_looked_for_input() {
                     let ns = if others_can_run { OUTSIDE_NS } else { NEVER };
@@ -286,6 +286,7 @@ impl Model {
             | Wait::Timer
             | Wait::Unwaited(_)
             | Wait::Sleep
+            | Wait::Descriptors(..)
             | Wait::Back => {
                 if is_last {
                     None

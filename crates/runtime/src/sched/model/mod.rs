@@ -11,7 +11,8 @@
 //!
 //! **Does not go on.** If no thread can run, the model looks in this order for something that may
 //! still happen: input, another process that shares what is waited for, a deadline, a thread
-//! outside. If there is nothing, the run is stuck ([`Decision::Stuck`]). A cycle of waiting threads
+//! outside. Input is looked for only if somebody outside may send it ([`World::is_inside`]). If
+//! there is nothing, the run is stuck ([`Decision::Stuck`]). A cycle of waiting threads
 //! beside threads that can run does not end the run at once, since one of those may end the
 //! program: see [`cycle`].
 //!

@@ -10,11 +10,12 @@
 //! | `?c` | waits on condition variable c, with lock m |
 //! | `!c` | signals condition variable c |
 //! | `sleep:N`, `work:N`, `spin:N` | sleeps N ns, performs N steps, yields N times |
-//! | `read`, `write` | takes from a pipe, puts into it |
+//! | `<p`, `>p` | takes from pipe p, puts into it; all of its ends are in the program |
+//! | `read`, `write` | the same with a pipe that somebody outside may write to |
 //! | `join:N`, `exit` | waits for thread N, ends the program |
 //! | `outside` | is in a call that is not modeled, for good |
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
@@ -38,13 +39,15 @@ pub(super) enum Op {
     TimedWait(u64),
     Work(u64),
     Spin(u64),
-    Read,
-    Write,
+    Read(u64),
+    Write(u64),
     Join(u32),
     Exit,
     Outside,
 }
 
+/// The pipe that somebody outside may write to.
+const OUTSIDE: u64 = 0;
 /// The lock of all condition variables.
 const M: u64 = b'm' as u64;
 
@@ -67,8 +70,10 @@ fn op(word: &str) -> Op {
         (_, ("-", at)) => Op::Release(name(at)),
         (_, ("?", at)) => Op::Wait(name(at)),
         (_, ("!", at)) => Op::Signal(name(at)),
-        _ if word == "read" => Op::Read,
-        _ if word == "write" => Op::Write,
+        (_, ("<", at)) => Op::Read(name(at)),
+        (_, (">", at)) => Op::Write(name(at)),
+        _ if word == "read" => Op::Read(OUTSIDE),
+        _ if word == "write" => Op::Write(OUTSIDE),
         _ if word == "exit" => Op::Exit,
         _ if word == "outside" => Op::Outside,
         _ => panic!("no operation: {word}"),
@@ -104,7 +109,10 @@ pub(super) enum By {
 #[derive(Default)]
 struct Stage {
     schedule: Vec<Item>,
-    n_in_pipe: RefCell<u32>,
+    /// How much is in each pipe.
+    pipes: RefCell<BTreeMap<u64, u32>>,
+    /// Whether something that is no thread acts on descriptors.
+    has_helpers: bool,
 }
 
 impl World for Stage {
@@ -112,12 +120,20 @@ impl World for Stage {
         0
     }
 
-    fn any_ready(&self, _: u64, _: u32) -> bool {
-        *self.n_in_pipe.borrow() > 0
+    fn any_ready(&self, at: u64, _: u32) -> bool {
+        self.pipes.borrow().get(&at).is_some_and(|&n| n > 0)
+    }
+
+    fn is_inside(&self, at: u64, _: u32) -> bool {
+        at != OUTSIDE
     }
 
     fn has_children(&self) -> bool {
         false
+    }
+
+    fn has_helpers(&self) -> bool {
+        self.has_helpers
     }
 
     fn schedule_item(&self, index: u64) -> Option<Item> {
@@ -173,6 +189,12 @@ impl Play {
         }
     }
 
+    /// Something that is no thread may act on descriptors.
+    pub(super) fn with_helpers(mut self) -> Self {
+        self.stage.has_helpers = true;
+        self
+    }
+
     /// The next operation of a thread.
     fn next_op(&self, id: u32) -> Option<Op> {
         self.program[id as usize].get(self.at[id as usize].0).copied()
@@ -196,7 +218,7 @@ impl Play {
             },
             Some(Op::Sleep(_)) if done > 0 => (Wait::Sleep, done),
             Some(Op::TimedWait(_)) if done > 0 => (Wait::Join(id), done),
-            Some(Op::Read) => (Wait::Descriptors(0, 1), NEVER),
+            Some(Op::Read(pipe)) => (Wait::Descriptors(pipe, 1), NEVER),
             Some(Op::Join(other)) => (Wait::Join(other), NEVER),
             Some(Op::Outside) if done > 0 => (Wait::Outside, NEVER),
             _ => (Wait::Nothing, NEVER),
@@ -296,12 +318,12 @@ impl Play {
             }
             Op::Sleep(_) | Op::TimedWait(_) | Op::Join(_) | Op::Exit => true,
             Op::Work(n) | Op::Spin(n) => done + 1 == n,
-            Op::Read => {
-                *self.stage.n_in_pipe.borrow_mut() -= 1;
+            Op::Read(pipe) => {
+                *self.stage.pipes.borrow_mut().entry(pipe).or_default() -= 1;
                 true
             }
-            Op::Write => {
-                *self.stage.n_in_pipe.borrow_mut() += 1;
+            Op::Write(pipe) => {
+                *self.stage.pipes.borrow_mut().entry(pipe).or_default() += 1;
                 true
             }
         };
@@ -367,26 +389,27 @@ impl Play {
 }
 
 /// Every end that some order of the program's operations leads to, by trying all orders without
-/// the model. For locks and condition variables only.
+/// the model. For locks, condition variables, and pipes only.
 pub(super) fn ends(program: &[Vec<Op>]) -> BTreeSet<End> {
     let mut ends = BTreeSet::new();
     let mut seen = BTreeSet::new();
     let n = program.len();
     // By thread: the next operation, and its phase. Owners of locks by letter. Threads that were
-    // signaled.
-    type State = (Vec<(usize, u8)>, Vec<(u64, u32)>, Vec<bool>);
+    // signaled. What is in pipes.
+    type State = (Vec<(usize, u8)>, Vec<(u64, u32)>, Vec<bool>, Vec<u64>);
     let mut left: Vec<State> =
-        alloc::vec![(alloc::vec![(0, 0); n], Vec::new(), alloc::vec![false; n])];
+        alloc::vec![(alloc::vec![(0, 0); n], Vec::new(), alloc::vec![false; n], Vec::new())];
     while let Some(state) = left.pop() {
         if !seen.insert(state.clone()) {
             continue;
         }
-        let (at, owners, signaled) = &state;
+        let (at, owners, signaled, pipes) = &state;
         let is_free = |lock: u64| owners.iter().all(|&(held, _)| held != lock);
         let mut can_any = false;
         for me in 0..n {
             let Some(&op) = program[me].get(at[me].0) else { continue };
             let (mut at, mut owners, mut signaled) = (at.clone(), owners.clone(), signaled.clone());
+            let mut pipes = pipes.clone();
             let take = |owners: &mut Vec<(u64, u32)>, lock| {
                 owners.push((lock, me as u32));
                 owners.sort_unstable();
@@ -398,14 +421,14 @@ pub(super) fn ends(program: &[Vec<Op>]) -> BTreeSet<End> {
                     owners.retain(|&(held, _)| held != M);
                     at[me].1 = 1;
                     can_any = true;
-                    left.push((at, owners, signaled));
+                    left.push((at, owners, signaled, pipes));
                     continue;
                 }
                 (Op::Wait(_), 1) if signaled[me] => {
                     signaled[me] = false;
                     at[me].1 = 2;
                     can_any = true;
-                    left.push((at, owners, signaled));
+                    left.push((at, owners, signaled, pipes));
                     continue;
                 }
                 (Op::Wait(_), 2) if is_free(M) => take(&mut owners, M),
@@ -418,12 +441,19 @@ pub(super) fn ends(program: &[Vec<Op>]) -> BTreeSet<End> {
                         signaled[first] = true;
                     }
                 }
+                (Op::Write(pipe), _) => {
+                    pipes.push(pipe);
+                    pipes.sort_unstable();
+                }
+                (Op::Read(pipe), _) if pipes.contains(&pipe) => {
+                    pipes.remove(pipes.partition_point(|&other| other < pipe));
+                }
                 (Op::Work(1), _) => {}
                 _ => continue,
             }
             can_any = true;
             at[me] = (at[me].0 + 1, 0);
-            left.push((at, owners, signaled));
+            left.push((at, owners, signaled, pipes));
         }
         if !can_any {
             let is_over = (0..n).all(|me| at[me].0 == program[me].len());

@@ -243,6 +243,17 @@ fn steps_beside_a_cycle_count_from_the_end_of_the_schedule() {
     assert!(play.model.cycle.is_some(), "no cycle was closed");
 }
 
+/// The last stretch of a schedule has no end at which the count could begin.
+#[test]
+fn steps_beside_a_cycle_count_in_the_last_stretch() {
+    let text = alloc::format!("+a +b -b -a\n+b +a -a -b\nwork:{} exit", 3 * CYCLE_STEPS);
+    let step = |thread, count| Item::Stretch(Step { thread, count, site: Site::UNKNOWN });
+    let schedule = alloc::vec![step(0, 1), step(1, 1), step(2, 500), step(2, u64::MAX)];
+    let mut play = Play::new(&program(&text), By::Schedule(schedule));
+    assert_eq!(play.perform(), End::Deadlock);
+    assert!(play.model.steps < 2 * CYCLE_STEPS, "{} steps", play.model.steps);
+}
+
 #[test]
 fn time_jumps_to_the_earliest_deadline() {
     for policy in POLICIES {
@@ -432,6 +443,14 @@ impl World for InTurn {
         false
     }
 
+    fn is_inside(&self, _: u64, _: u32) -> bool {
+        false
+    }
+
+    fn has_helpers(&self) -> bool {
+        false
+    }
+
     fn has_children(&self) -> bool {
         false
     }
@@ -465,4 +484,78 @@ fn a_schedule_waits_for_a_timer_beside_a_deadline_that_has_passed() {
     model.n_expired = 1;
     let decision = model.decide(&mut question, &InTurn);
     assert_eq!(decision, Decision::Run(1));
+}
+
+#[test]
+fn pipes_inside_that_nobody_writes_to_are_a_deadlock() {
+    check("<p", End::Stuck);
+    check("<p >q\n<q >p", End::Stuck);
+    check(">q <p\n<q >p", End::Finished);
+    check("+a <p -a\n+a >p -a\nsleep:100 >p", End::Finished);
+    // Others wait for the thread that waits for input, or for a lock that it holds.
+    check("join:1\n+a <p\nsleep:10 +a", End::Stuck);
+}
+
+/// All short programs of two threads with two pipes end as one of their orders does: nobody waits
+/// for somebody outside.
+#[test]
+fn two_threads_and_two_pipes_end_as_their_orders_do() {
+    let ops = program("<p >p <q >q").remove(0);
+    let mut sequences: Vec<Vec<Op>> = alloc::vec![Vec::new()];
+    for n in 0..3 {
+        let longest: Vec<_> = sequences.iter().filter(|ops| ops.len() == n).cloned().collect();
+        for sequence in longest {
+            sequences.extend(ops.iter().map(|&op| [&sequence[..], &[op]].concat()));
+        }
+    }
+    let mut n_stuck = 0;
+    for one in &sequences[1..] {
+        for two in &sequences[1..] {
+            let program = [one.clone(), two.clone()];
+            let ends = ends(&program);
+            for policy in POLICIES {
+                let end = Play::new(&program, By::Policy(policy, 1)).perform();
+                assert!(ends.contains(&end), "{policy:?}: {end:?}, not {ends:?}: {program:?}");
+                n_stuck += usize::from(end == End::Stuck);
+            }
+        }
+    }
+    assert!(n_stuck > 1000, "{n_stuck}");
+}
+
+/// One end outside, one child process, or asynchronous I/O is enough to wait.
+#[test]
+fn whoever_may_be_helped_from_outside_is_waited_for() {
+    check("<p >q\n<q >p\nread", End::Waiting);
+    check("<p >q\n<q >p\noutside", End::Idle);
+    for policy in POLICIES {
+        let play = || Play::new(&program("<p >q\n<q >p"), By::Policy(policy, 1));
+        let mut beside_child = play();
+        beside_child.model.n_processes = 1;
+        assert_eq!(beside_child.perform(), End::Waiting);
+        assert_eq!(play().with_helpers().perform(), End::Waiting);
+        assert_eq!(play().perform(), End::Stuck);
+    }
+}
+
+/// Nobody outside needs a moment if nobody outside can write.
+#[test]
+fn time_jumps_at_once_beside_pipes_inside() {
+    let mut play = Play::new(&program("<p\nsleep:1000 >p"), By::Policy(Code::Rr, 0));
+    assert_eq!(play.perform(), End::Finished);
+    assert!(play.looks.is_empty(), "{:?}", play.looks);
+}
+
+/// A schedule that wants a thread to read what nobody can have written is abandoned at once. In its
+/// last stretch, the run ends as it would without it.
+#[test]
+fn a_schedule_does_not_wait_for_pipes_inside() {
+    let step = |thread, count| Item::Stretch(Step { thread, count, site: Site::UNKNOWN });
+    let schedule = alloc::vec![step(0, 1), step(1, 1), step(0, 1)];
+    let mut play = Play::new(&program("work:1 >p\n<p"), By::Schedule(schedule));
+    assert_eq!(play.perform(), End::Departed);
+    let schedule = alloc::vec![step(0, 1), step(1, u64::MAX)];
+    let mut stuck = Play::new(&program("work:1 <p\n<p"), By::Schedule(schedule));
+    assert_eq!(stuck.perform(), End::Stuck);
+    assert!(play.looks.is_empty() && stuck.looks.is_empty());
 }

@@ -12,8 +12,16 @@ pub(crate) trait World {
     /// Whether one of `n` descriptors is ready; `at` is the address of their `pollfd`s.
     fn any_ready(&self, at: u64, n: u32) -> bool;
 
+    /// Whether only threads of this process can make these descriptors ready, as far as it had no
+    /// child process and no helpers.
+    fn is_inside(&self, at: u64, n: u32) -> bool;
+
     /// Whether the process has a child that has not been waited for.
     fn has_children(&self) -> bool;
+
+    /// Whether something else may act on descriptors of ours: a child process that was not created
+    /// by libc, or asynchronous I/O of the kernel.
+    fn has_helpers(&self) -> bool;
 
     /// An item of the schedule to follow; none after its end.
     fn schedule_item(&self, index: u64) -> Option<Item>;
