@@ -191,8 +191,7 @@ impl Model {
                 }
             }
             if !follow.pending && follow.skip_mark(world) {
-                let ns = self.ns_to_deadline().unwrap_or(0);
-                return Some(Decision::Jump { ns, marked: true });
+                return self.decide_marked(question, world);
             }
         }
         let follow = self.follow.as_mut()?;
@@ -207,6 +206,20 @@ impl Model {
         }
         let step = follow.step?;
         self.decide_pending(step, question, world)
+    }
+
+    /// Time is to jump here. In another order than that of the run in which it did, the next deadline
+    /// may be much farther away.
+    fn decide_marked(&mut self, question: &Question, world: &impl World) -> Option<Decision> {
+        let ns = self.ns_to_deadline().unwrap_or(0);
+        let is_allowed = self.follow.as_ref()?.is_strict() || self.may_be_late_again(ns, world);
+        let follow = self.follow.as_ref()?;
+        Some(if is_allowed {
+            Decision::Jump { ns, marked: true }
+        } else {
+            let thread = question.last.unwrap_or(0);
+            Decision::TooLate(follow.departure(thread, question.pc, follow.step?))
+        })
     }
 
     /// The thread of this step is to run.

@@ -282,6 +282,7 @@ impl Model {
     /// Advances time.
     pub(crate) fn jump(&mut self, ns: u64, world: &impl World) {
         self.note_late(ns, world);
+        self.idle_yields = 0;
         self.clock += ns;
         for &id in &self.live {
             self.threads[id as usize].forget_progress();
