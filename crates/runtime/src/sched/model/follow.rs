@@ -20,6 +20,9 @@ use super::{Model, World};
 
 /// How long a schedule lets all threads wait for input, if others could run.
 pub(crate) const OUTSIDE_NS: u64 = 3_000_000_000;
+/// The same if nothing comes from outside: what threads send each other through the network is
+/// sometimes not there at once.
+const INSIDE_NS: u64 = 2_000_000;
 
 /// How many steps a thread goes on by itself to get to its site. It is for the steps that are new
 /// in one stretch, and a thread that will never get there is noticed soon.
@@ -273,7 +276,11 @@ impl Model {
             Wait::Descriptors(..) => {
                 let others_can_run = self.any_can_run(world);
                 if !question.has_looked_for_input() {
-                    let ns = if others_can_run { OUTSIDE_NS } else { NEVER };
+                    let ns = match others_can_run {
+                        true if self.is_alone => INSIDE_NS,
+                        true => OUTSIDE_NS,
+                        false => NEVER,
+                    };
                     return Some(Decision::Look { what: Look::Input, ns });
                 }
                 // What it waits for may have to come from a thread that the schedule holds back.

@@ -93,6 +93,8 @@ pub(crate) struct Model {
     pub(crate) expiry: Expiry,
     /// The thread that expired deadlines made latest, and by how much.
     pub(crate) latest: Option<(u32, u64)>,
+    /// Nothing came from outside in the run that the schedule was made of.
+    pub(crate) is_alone: bool,
     /// Child processes, which may write to our descriptors.
     pub(crate) n_processes: u32,
     /// libc's timers that create threads: they run in real time.
@@ -145,6 +147,7 @@ impl Model {
             timer_seen: Seen::NONE,
             expiry: Expiry::FAIR,
             latest: None,
+            is_alone: false,
             n_processes: 0,
             n_sources: 0,
             n_signals: 0,
