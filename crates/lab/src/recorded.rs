@@ -16,7 +16,7 @@ use raddle_trace::id::{Addr, Pc, ThreadId};
 use raddle_trace::run::Run;
 use raddle_trial::outcome::{ThreadAt, cycle};
 use raddle_trial::verdict::Verdict;
-use raddle_trial::{Delivery, Plan, Trial};
+use raddle_trial::{Delivery, Order, Plan, Trial};
 use rustc_hash::FxHashMap;
 
 use crate::error::LabError;
@@ -31,7 +31,7 @@ const LAST_READS_MAX: usize = 6;
 pub struct Recorded {
     /// How it ended.
     pub trial: Trial,
-    /// How it was executed.
+    /// How it was executed, for runs in other orders.
     pub plan: Plan,
     /// All that it did.
     pub trace: Arc<Trace>,
@@ -71,7 +71,11 @@ impl Recorded {
         let mut last_reads = LastReads::of(&trial);
         let Reading { model, observed, n_shared } =
             Reading::from_events(|| trace.events(), |event| last_reads.push(event))?;
-        let (plan, last_reads) = (plan.clone(), last_reads.granules);
+        let (mut plan, last_reads) = (plan.clone(), last_reads.granules);
+        // A run that follows a schedule does not tell.
+        if !matches!(plan.order, Order::Follow { .. }) {
+            plan.is_alone = !trial.execution.outcome.doubts.external;
+        }
         let witnesses = OnceLock::new();
         Ok(Some(Self { trial, plan, trace, model, observed, n_shared, last_reads, witnesses }))
     }

@@ -116,6 +116,7 @@ pub(crate) fn range(addr: u64, bytes: u64, write: bool, pc: u64) {
 /// first.
 fn spin_or_work(me: u32, addr: u64, bytes: u64, write: bool, pc: u64) {
     let mut sched = SCHED.lock();
+    sched.note_value(addr, || peek(addr, bytes));
     let spin = &mut sched.threads[me as usize].spin;
     if write {
         spin.work();
@@ -130,12 +131,21 @@ fn spin_or_work(me: u32, addr: u64, bytes: u64, write: bool, pc: u64) {
 
 /// Registers a read of an atomic; true if the thread spins on it.
 pub(crate) fn spins(me: u32, pc: u64, addr: u64, value: u64) -> bool {
-    SCHED.lock().threads[me as usize].spin.read(pc, addr, value)
+    let mut sched = SCHED.lock();
+    sched.note_value(addr, || value);
+    sched.threads[me as usize].spin.read(pc, addr, value)
 }
 
-/// Registers that the thread makes progress.
+/// Registers that the thread does not only read.
 pub(crate) fn works(me: u32) {
     SCHED.lock().threads[me as usize].spin.work();
+}
+
+/// Registers that the thread changes an atomic.
+pub(crate) fn changes(me: u32, addr: u64, value: u64) {
+    let mut sched = SCHED.lock();
+    sched.threads[me as usize].spin.work();
+    sched.note_value(addr, || value);
 }
 
 /// The memory's contents, up to 8 bytes; 0 where it cannot be read.

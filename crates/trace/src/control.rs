@@ -209,6 +209,8 @@ pub const PAPER: u32 = 32;
 /// In [`Plan::options`]: the schedule counts other steps, so a thread that is not where it should
 /// stop goes on until it gets there.
 pub const BY_SITES: u32 = 64;
+/// In [`Plan::options`]: nothing came from outside in the run that the schedule was made of.
+pub const ALONE: u32 = 128;
 /// In [`Plan::options`], from this bit on: signals that the parent blocks and the target, which
 /// inherits the mask, has to unblock. One bit each, from signal 1.
 pub const HELD_SIGNALS_SHIFT: u32 = 16;

@@ -259,6 +259,7 @@ pub fn plan(clip: &Clip, strict: bool, allow: Allow) -> Plan {
         expiry: clip.options.expiry(),
         allow,
         by_sites: !clip.has_current_steps(),
+        is_alone: false,
         cpu: None,
     }
 }

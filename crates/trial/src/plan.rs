@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use raddle_trace::allow::{Allowed, Judgement};
 use raddle_trace::control::{
-    ALLOWED_CODE_MAX, BY_SITES, Deliver, LANES_MAX, Layout, Mode, Policy, SPURIOUS, STRICT,
+    ALLOWED_CODE_MAX, ALONE, BY_SITES, Deliver, LANES_MAX, Layout, Mode, Policy, SPURIOUS, STRICT,
 };
 use raddle_trace::expiry::Expiry;
 use raddle_trace::id::Site;
@@ -36,6 +36,9 @@ pub struct Plan {
     /// The schedule to follow counts other steps than the runtime does, so its sites decide
     /// where threads stop.
     pub by_sites: bool,
+    /// Nothing came from outside in the run that the schedule to follow was made of, so input that a
+    /// thread waits for has to come from another one.
+    pub is_alone: bool,
     /// The processor to run on under control; none for any. Runs at the same time get
     /// different ones, or all might start on the same and stay there.
     pub cpu: Option<u32>,
@@ -185,6 +188,7 @@ impl Default for Plan {
             expiry: Expiry::FAIR,
             allow: Allow::default(),
             by_sites: false,
+            is_alone: false,
             cpu: None,
         }
     }
@@ -242,6 +246,7 @@ impl Plan {
             }
             Order::Follow { schedule, strict, after } => {
                 options |= option(*strict, STRICT) | option(self.by_sites, BY_SITES);
+                options |= option(self.is_alone, ALONE);
                 plan.policy_after.store(*after as u32, Relaxed);
                 store_schedule(schedule, block);
             }

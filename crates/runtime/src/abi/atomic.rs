@@ -125,7 +125,7 @@ fn update<T: Cell>(at: *mut T, order: i32, kind: Kind, f: impl Fn(T) -> T) -> T 
         // Some locks spin with updates that store the same value, such as a test-and-set that
         // finds the flag set.
         if f(before) != before {
-            hook::works(me);
+            hook::changes(me, at as u64, f(before).low());
         } else if hook::spins(me, pc, at as u64, before.low()) {
             let (before, _) = apply(at, f);
             sched::yield_turn(me, pc);
@@ -152,7 +152,7 @@ fn compare_exchange<T: Cell>(at: *mut T, expected: T, new: T, order: i32) -> T {
         note(before);
         let seen = T::swap_if(at, expected, new);
         if seen == expected {
-            hook::works(me);
+            hook::changes(me, at as u64, new.low());
         } else if hook::spins(me, pc, at as u64, seen.low()) {
             sched::yield_turn(me, pc);
         }

@@ -136,6 +136,7 @@ impl Sched {
                 follow.by_sites();
             }
         }
+        self.is_alone = options & raddle_trace::control::ALONE != 0;
         let after_schedule = if chosen == Code::Follow { code(&plan.policy_after) } else { None };
         self.policy =
             Some(policy::policy(after_schedule.unwrap_or(chosen), seed, depth, steps_expected));

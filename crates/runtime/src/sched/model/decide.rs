@@ -68,6 +68,11 @@ impl Model {
         }
     }
 
+    /// Whether threads have yielded for so long without any progress that time jumps.
+    pub(super) fn only_yields(&self) -> bool {
+        self.idle_yields > PATIENT_YIELDS_MAX
+    }
+
     fn all_yielded(&self) -> bool {
         self.runnable.iter().all(|candidate| self.threads[candidate.thread as usize].yielded)
     }
@@ -97,10 +102,9 @@ impl Model {
             return Decision::Run(Fairness::choose(&self.runnable, question.last));
         }
         if self.all_yielded() {
-            if self.idle_yields > PATIENT_YIELDS_MAX
+            if self.only_yields()
                 && let Some(ns) = self.ns_to_deadline()
             {
-                self.idle_yields = 0;
                 return Decision::Jump { ns, marked: true };
             }
             if self.idle_yields > IDLE_YIELDS_MAX {

@@ -4,7 +4,8 @@
 //! lock never lets another thread have it. So before the verdict is a livelock, the run continues
 //! under a fair scheduler, in which each ready thread gets a bounded number of steps in turn, for
 //! two different quanta. A run that makes progress then was held up by raddle and goes on under
-//! its policy. One that does not is a livelock of the program.
+//! its policy. One that does not is a livelock of the program. Progress is that a thread blocks, or
+//! that memory holds what it did not hold before: see [`super::novelty`].
 //!
 //! **Quanta** end at multiples of a prime in the count of all steps, whether or not a thread
 //! yielded in between. A loop whose length is not a multiple of that prime is thus preempted at

@@ -20,6 +20,9 @@ use super::{Model, World};
 
 /// How long a schedule lets all threads wait for input, if others could run.
 pub(crate) const OUTSIDE_NS: u64 = 3_000_000_000;
+/// The same if nothing comes from outside: what threads send each other through the network is
+/// sometimes not there at once.
+const INSIDE_NS: u64 = 2_000_000;
 
 /// How many steps a thread goes on by itself to get to its site. It is for the steps that are new
 /// in one stretch, and a thread that will never get there is noticed soon.
@@ -191,8 +194,7 @@ impl Model {
                 }
             }
             if !follow.pending && follow.skip_mark(world) {
-                let ns = self.ns_to_deadline().unwrap_or(0);
-                return Some(Decision::Jump { ns, marked: true });
+                return self.decide_marked(question, world);
             }
         }
         let follow = self.follow.as_mut()?;
@@ -207,6 +209,20 @@ impl Model {
         }
         let step = follow.step?;
         self.decide_pending(step, question, world)
+    }
+
+    /// Time is to jump here. In another order than that of the run in which it did, the next deadline
+    /// may be much farther away.
+    fn decide_marked(&mut self, question: &Question, world: &impl World) -> Option<Decision> {
+        let ns = self.ns_to_deadline().unwrap_or(0);
+        let is_allowed = self.follow.as_ref()?.is_strict() || self.may_be_late_again(ns, world);
+        let follow = self.follow.as_ref()?;
+        Some(if is_allowed {
+            Decision::Jump { ns, marked: true }
+        } else {
+            let thread = question.last.unwrap_or(0);
+            Decision::TooLate(follow.departure(thread, question.pc, follow.step?))
+        })
     }
 
     /// The thread of this step is to run.
@@ -264,7 +280,11 @@ impl Model {
             Wait::Descriptors(..) if self.may_come_from_outside(wait, world) => {
                 let others_can_run = self.any_can_run(world);
                 if !question.has_looked_for_input() {
-                    let ns = if others_can_run { OUTSIDE_NS } else { NEVER };
+                    let ns = match others_can_run {
+                        true if self.is_alone => INSIDE_NS,
+                        true => OUTSIDE_NS,
+                        false => NEVER,
+                    };
                     return Some(Decision::Look { what: Look::Input, ns });
                 }
                 // What it waits for may have to come from a thread that the schedule holds back.

@@ -1,9 +1,11 @@
 //! Threads that time makes late.
 //!
 //! A thread that can run is *held* until it has made its share of progress since the last jump
-//! ([`super::share`]), or yields. A jump beside a held thread makes it late: natively it would have
-//! had to stand still for that long, and how long that may be is part of the plan ([`Expiry`]).
-//! Threads that have had their share are not late, and neither are those that only spin.
+//! ([`super::share`]). A jump beside a held thread makes it late: natively it would have had to stand
+//! still for that long, and how long that may be is part of the plan ([`Expiry`]). Threads that have
+//! had their share are not late, and neither are those that only spin. A thread that has yielded once
+//! does not spin: locks and channels yield a few times before they block, and go on. So it takes many
+//! yields without any progress of the program.
 //!
 //! Delays of a thread add up until it performs a step.
 //!
@@ -17,11 +19,12 @@ use super::{Model, World};
 const EARLY_CHANCE: u64 = 16;
 
 impl Model {
-    /// How late a thread that can run is after a jump to a deadline, if that makes it late.
-    fn late_after(&self, id: u32, ns: u64, awaited: Awaited) -> Option<u64> {
+    /// How late a thread that can run is after a jump, if that makes it late: its share is so many
+    /// steps.
+    fn late_after(&self, id: u32, ns: u64, share: u64) -> Option<u64> {
         let thread = &self.threads[id as usize];
         let progress = thread.progress();
-        if thread.yielded || progress >= self.expiry.share(ns, awaited) {
+        if thread.yielded && self.only_yields() || progress >= share {
             return None;
         }
         let before = if progress > 0 { 0 } else { thread.late_ns };
@@ -31,12 +34,19 @@ impl Model {
     /// Whether time may jump to a deadline, though that makes threads late that can run.
     pub(super) fn may_be_late(&mut self, ns: u64, awaited: Awaited, world: &impl World) -> bool {
         self.collect_runnable(world);
-        self.is_tolerable(ns, awaited)
+        self.is_tolerable(ns, self.expiry.share(ns, awaited))
     }
 
-    /// The same, for the threads that were collected.
-    fn is_tolerable(&self, ns: u64, awaited: Awaited) -> bool {
-        let late = |id: u32| self.late_after(id, ns, awaited);
+    /// The same for a jump that a schedule marks. In the run that the schedule was made of, threads had
+    /// had at least the smallest share, or it was tolerable there.
+    pub(super) fn may_be_late_again(&mut self, ns: u64, world: &impl World) -> bool {
+        self.collect_runnable(world);
+        self.is_tolerable(ns, self.expiry.n_steps)
+    }
+
+    /// Whether the threads that were collected may be late, with a share of so many steps.
+    fn is_tolerable(&self, ns: u64, share: u64) -> bool {
+        let late = |id: u32| self.late_after(id, ns, share);
         let mut late = self.runnable.iter().filter_map(|candidate| late(candidate.thread));
         late.all(|late| late <= self.expiry.delay_ns_max)
     }
@@ -50,20 +60,20 @@ impl Model {
         let ns = self.ns_to_deadline()?;
         let (_, awaited) = self.next_awaited()?;
         let is_chosen = self.choices.below(EARLY_CHANCE) == 0;
-        (is_chosen && self.is_tolerable(ns, awaited)).then_some(ns)
+        (is_chosen && self.is_tolerable(ns, self.expiry.share(ns, awaited))).then_some(ns)
     }
 
     /// Notes which threads a jump makes late.
     pub(super) fn note_late(&mut self, ns: u64, world: &impl World) {
         self.collect_runnable(world);
         let awaited = self.next_awaited().map_or(Awaited::TimeOut, |(_, awaited)| awaited);
+        let share = self.expiry.share(ns, awaited);
         for at in 0..self.live.len() {
             let id = self.live[at];
             // Both lists are sorted.
             let can_run =
                 self.runnable.binary_search_by_key(&id, |candidate| candidate.thread).is_ok();
-            let late_ns =
-                if can_run { self.late_after(id, ns, awaited) } else { None }.unwrap_or(0);
+            let late_ns = if can_run { self.late_after(id, ns, share) } else { None }.unwrap_or(0);
             self.threads[id as usize].late_ns = late_ns;
             if late_ns > self.latest.map_or(0, |(_, longest)| longest) {
                 self.latest = Some((id, late_ns));

@@ -30,6 +30,7 @@ mod decision;
 pub(crate) mod fairness;
 pub(crate) mod follow;
 mod late;
+mod novelty;
 pub(crate) mod object;
 #[cfg(test)]
 mod play;
@@ -54,6 +55,7 @@ pub(crate) use self::cycle::Cycle;
 pub(crate) use self::decision::{Decision, Look, Question};
 use self::fairness::{Cause, Fairness};
 use self::follow::Follow;
+use self::novelty::Novelty;
 use self::object::{Object, Objects};
 use self::policy::{Candidate, Policy};
 pub(crate) use self::schedule::{Departure, Item, Step};
@@ -65,6 +67,8 @@ use crate::random::Random;
 pub(crate) const STEP_NS: u64 = 20;
 /// This many other steps make up for a yield without progress.
 const STEPS_PER_YIELD: u64 = 1_000;
+/// After this many yields without any progress, new values are looked for: see [`novelty`].
+const BLIND_YIELDS_MAX: u32 = 1_000;
 
 /// The state that decisions depend on.
 pub(crate) struct Model {
@@ -90,6 +94,8 @@ pub(crate) struct Model {
     pub(crate) expiry: Expiry,
     /// The thread that expired deadlines made latest, and by how much.
     pub(crate) latest: Option<(u32, u64)>,
+    /// Nothing came from outside in the run that the schedule was made of.
+    pub(crate) is_alone: bool,
     /// Child processes, which may write to our descriptors.
     pub(crate) n_processes: u32,
     /// Timers whose threads are due.
@@ -104,6 +110,8 @@ pub(crate) struct Model {
     idle_yields: u32,
     /// Steps that have not yet made up for a yield.
     credit: u64,
+    /// What threads that only yield have seen.
+    novelty: Novelty,
     choices: Random,
     /// Rounds of barriers so far.
     n_rounds: u32,
@@ -140,6 +148,7 @@ impl Model {
             timer_seen: Seen::NONE,
             expiry: Expiry::FAIR,
             latest: None,
+            is_alone: false,
             n_processes: 0,
             n_expired: 0,
             n_signals: 0,
@@ -147,6 +156,7 @@ impl Model {
             cycle: None,
             idle_yields: 0,
             credit: 0,
+            novelty: Novelty::new(),
             choices: Random::new(0, 0),
             n_rounds: 0,
             n_graces: 0,
@@ -243,6 +253,17 @@ impl Model {
         self.idle_yields = if is_blocked { 0 } else { self.idle_yields.saturating_sub(repaid) };
     }
 
+    /// A thread finds a value in memory, or stores one. What is new in the last stretch of a schedule
+    /// does not count, since others may be held back.
+    #[inline]
+    pub(crate) fn note_value(&mut self, addr: u64, value: impl FnOnce() -> u64) {
+        let is_looking = self.idle_yields > BLIND_YIELDS_MAX && self.follow.is_none();
+        if is_looking && self.novelty.is_new(addr, value()) {
+            self.idle_yields = 0;
+            self.fairness.take_if(|fairness| fairness.cause == Cause::Idle);
+        }
+    }
+
     /// Begins and ends the second chance of a run that does not seem to end. Returns why the run
     /// is over, if it is.
     pub(crate) fn check_limits(&mut self, world: &impl World) -> Option<Verdict> {
@@ -283,6 +304,7 @@ impl Model {
     /// Advances time.
     pub(crate) fn jump(&mut self, ns: u64, world: &impl World) {
         self.note_late(ns, world);
+        self.idle_yields = 0;
         self.clock += ns;
         for &id in &self.live {
             self.threads[id as usize].forget_progress();

@@ -366,6 +366,48 @@ fn only_early_deadlines_make_threads_late() {
     }
 }
 
+/// Locks and channels yield a few times before they block.
+#[test]
+fn a_thread_that_yields_is_late_all_the_same() {
+    let text = "sleep:1000 +m ?c -m\nsleep:60000000000 exit\nspin:50 work:1000 +m !c -m exit";
+    for policy in POLICIES {
+        for seed in 0..64 {
+            let mut play = Play::new(&program(text), By::Policy(policy, seed));
+            play.model.expiry = Expiry::LATE;
+            assert_eq!(play.perform(), End::Finished);
+            assert!(!play.performed.contains(&(1, Op::Exit)), "{policy:?} {seed}");
+        }
+    }
+}
+
+/// A thread that does nothing but yield does not keep time from passing, and is not late.
+#[test]
+fn a_thread_that_only_yields_is_not_late() {
+    for policy in POLICIES {
+        for expiry in [Expiry::IDLE, Expiry::FAIR, Expiry::LATE] {
+            let mut play =
+                Play::new(&program("sleep:60000000000 exit\nspin:5000"), By::Policy(policy, 1));
+            play.model.expiry = expiry;
+            assert_eq!(play.perform(), End::Finished);
+            assert!(play.performed.contains(&(0, Op::Exit)), "{policy:?} {expiry:?}");
+            assert_eq!(play.model.latest, None, "{policy:?} {expiry:?}");
+        }
+    }
+}
+
+/// Where time jumped by little in the run that a schedule was made of, it may not jump by much.
+#[test]
+fn a_jump_that_a_schedule_marks_makes_threads_late_only_as_far_as_it_may() {
+    let step = |thread, count| Item::Stretch(Step { thread, count, site: Site::UNKNOWN });
+    let marked = |sleep_ns: u64| {
+        let text = alloc::format!("work:10\nsleep:{sleep_ns} exit");
+        let schedule = alloc::vec![step(0, 5), step(0, 0), step(1, 1)];
+        Play::new(&program(&text), By::Schedule(schedule)).perform()
+    };
+    assert_eq!(marked(5_000_000), End::Finished);
+    assert_eq!(marked(60_000_000_000), End::Departed);
+}
+
 /// Time also passes with steps alone.
 #[test]
 fn a_short_sleep_ends_without_a_jump() {
@@ -426,9 +468,18 @@ fn a_deadline_grants_input_a_moment() {
 fn a_schedule_does_not_wait_for_a_thread_that_it_holds_back() {
     let step = |thread, count| Item::Stretch(Step { thread, count, site: Site::UNKNOWN });
     let schedule = alloc::vec![step(0, 1), step(1, 1), step(0, 1)];
-    let mut play = Play::new(&program("work:1 write\nread"), By::Schedule(schedule));
-    assert_eq!(play.perform(), End::Departed);
-    assert!(matches!(play.looks[..], [(Look::Input, ns)] if ns < NEVER), "{:?}", play.looks);
+    let look = |is_alone| {
+        let program = program("work:1 write\nread");
+        let mut play = Play::new(&program, By::Schedule(schedule.clone()));
+        play.model.is_alone = is_alone;
+        assert_eq!(play.perform(), End::Departed);
+        match play.looks[..] {
+            [(Look::Input, ns)] => ns,
+            _ => panic!("{:?}", play.looks),
+        }
+    };
+    assert!(look(false) < NEVER);
+    assert!(look(true) < 10_000_000, "nobody outside has ever written");
 }
 
 /// The surroundings of a schedule in which thread 1 runs after thread 0.
