@@ -168,7 +168,8 @@ pub fn waiting(threads: &[ThreadAt]) -> Vec<&ThreadAt> {
         | State::Sleep
         | State::Descriptor
         | State::Outside
-        | State::SignalWait => true,
+        | State::SignalWait
+        | State::Child => true,
     });
     waiting.sort_unstable_by_key(|at| at.thread);
     waiting

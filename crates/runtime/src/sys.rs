@@ -254,6 +254,12 @@ pub(crate) fn open(path: &Path, flags: c_int) -> i64 {
     syscall!(libc::SYS_open, path.bytes.as_ptr(), flags | libc::O_CLOEXEC, 0)
 }
 
+/// Reads a symbolic link; returns the number of bytes.
+pub(crate) fn read_link(path: &Path, into: &mut [u8]) -> usize {
+    let n = syscall!(libc::SYS_readlink, path.bytes.as_ptr(), into.as_mut_ptr(), into.len());
+    usize::try_from(n).unwrap_or(0)
+}
+
 /// Makes a timer descriptor that is not set readable, with this number of expirations; false if it
 /// is no such descriptor.
 pub(crate) fn set_expirations(descriptor: c_int, n: u64) -> bool {
@@ -287,25 +293,6 @@ pub(crate) fn close(descriptor: i64) {
 /// Polls the descriptors, waiting at most `ms`.
 pub(crate) fn poll(descriptors: &mut [libc::pollfd], ms: c_int) -> i64 {
     syscall!(libc::SYS_poll, descriptors.as_mut_ptr(), descriptors.len(), ms)
-}
-
-/// The state of one of our threads, as the kernel's letter; `?` if unknown.
-pub(crate) fn thread_state(thread: u32) -> u8 {
-    let path = Path::new(b"/proc/self/task/").number(u64::from(thread)).text(b"/stat");
-    let file = open(&path, libc::O_RDONLY);
-    if file < 0 {
-        return b'?';
-    }
-    let mut text = [0u8; 256];
-    let n = read(file, &mut text);
-    close(file);
-    // The state follows the name, which is in parentheses and may contain anything.
-    text[..n]
-        .iter()
-        .rposition(|&byte| byte == b')')
-        .and_then(|at| text.get(at + 2))
-        .copied()
-        .unwrap_or(b'?')
 }
 
 /// Reads memory of this process that may be unmapped.

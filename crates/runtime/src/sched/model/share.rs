@@ -104,6 +104,8 @@ impl Thread {
             | Wait::Guard(_)
             | Wait::Unwaited(_)
             | Wait::Descriptors(..)
+            | Wait::Peer(..)
+            | Wait::Child(_)
             | Wait::Signal
             | Wait::SignalOf(_)
             | Wait::Outside

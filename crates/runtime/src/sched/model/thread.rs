@@ -39,6 +39,10 @@ pub(crate) enum Wait {
     Sleep,
     /// One of these descriptors ready: address and number of `pollfd`s.
     Descriptors(u64, u32),
+    /// The same, and a child process may have the other end of one of them.
+    Peer(u64, u32),
+    /// A child process to end or to stop: the address of which.
+    Child(u64),
     /// A signal handler.
     Signal,
     /// A signal sent after this many were, which it will then look for.
@@ -65,7 +69,8 @@ impl Wait {
             Self::Join(thread) => (State::Join, u64::from(thread)),
             Self::Once(at) | Self::Guard(at) => (State::Once, at),
             Self::Sleep => (State::Sleep, 0),
-            Self::Descriptors(at, _) => (State::Descriptor, at),
+            Self::Descriptors(at, _) | Self::Peer(at, _) => (State::Descriptor, at),
+            Self::Child(_) => (State::Child, 0),
             Self::Signal | Self::SignalOf(_) => (State::SignalWait, 0),
             Self::Outside => (State::Outside, 0),
             Self::Back => (State::Ready, 0),
@@ -80,6 +85,8 @@ impl Wait {
                 | Self::Semaphore(_)
                 | Self::Sleep
                 | Self::Descriptors(..)
+                | Self::Peer(..)
+                | Self::Child(_)
                 | Self::Signal
                 | Self::SignalOf(_)
         )
@@ -94,6 +101,8 @@ impl Wait {
                 | Self::Join(_)
                 | Self::Sleep
                 | Self::Descriptors(..)
+                | Self::Peer(..)
+                | Self::Child(_)
                 | Self::Signal
                 | Self::SignalOf(_)
         )
@@ -132,6 +141,9 @@ pub(crate) struct Thread {
     pub(crate) access: (u64, bool),
     /// A wake-up that it received, and from whom.
     pub(crate) woken: Option<(Wake, u32)>,
+    /// Whether what it waits for has come from a child process, and is accepted: see
+    /// [`super::children`].
+    pub(crate) accepted: bool,
     /// Whether it yielded, so that others go first.
     pub(crate) yielded: bool,
     /// Steps performed since it got the turn.
@@ -189,6 +201,7 @@ impl Thread {
             pc: 0,
             access: (0, false),
             woken: None,
+            accepted: false,
             yielded: false,
             stretch: 0,
             steps: 0,
