@@ -27,8 +27,9 @@ const LOOK_US_MIN: u64 = 20;
 const LOOK_US_MAX: u64 = 1_000;
 /// Processor time of all children together after which we no longer wait for them to rest.
 const PATIENCE_CPU_NS: u64 = 1_000_000_000;
-/// The same in real time, since a child may wait for a disk.
-const PATIENCE_NS: u64 = 10_000_000_000;
+/// The same in real time, since a child may wait for a disk. A child of a busy machine may wait for its
+/// processor for long.
+const PATIENCE_NS: u64 = 30_000_000_000;
 /// After this many times without rest, we only look.
 const PATIENCES_MAX: u32 = 3;
 /// More processes than this are not looked at.
