@@ -175,7 +175,8 @@ pub fn waiting(threads: &[ThreadAt]) -> Vec<&ThreadAt> {
         | State::Descriptor
         | State::Outside
         | State::SignalWait
-        | State::Loader => true,
+        | State::Loader
+        | State::Child => true,
     });
     waiting.sort_unstable_by_key(|at| at.thread);
     waiting

@@ -150,7 +150,8 @@ fn verify(mut prepared: Prepared<'_>) -> Result<Exit> {
     let sides = [0, 1].map(|at| Side { execution: &runs[at].0.execution, trace: &runs[at].1 });
     if let Some(difference) = difference(sides)? {
         let traces = [&runs[0].1, &runs[1].1];
-        say::news(&prepared.context.names().difference(&difference, traces));
+        let doubts = [0, 1].map(|at| runs[at].0.execution.outcome.doubts);
+        say::news(&prepared.context.names().difference(&difference, traces, doubts));
         return Ok(Exit::Unjudged);
     }
     let (trial, trace) = &runs[0];

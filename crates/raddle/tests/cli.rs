@@ -381,3 +381,35 @@ fn addresses_do_not_depend_on_the_environment() {
     place.raddle(&long).exits(0).prints(&plain);
     place.raddle("run --verify -- ./program").exits(0).prints(&plain);
 }
+
+/// A child that sleeps goes on by the clock, so whoever sleeps beside it races with it.
+#[test]
+fn a_child_process_that_is_not_controlled_is_named() {
+    let body = r#"
+        FILE *child = popen("sleep 0.05; echo late", "r");
+        char line[16];
+        assert(fgets(line, sizeof line, child));
+        pclose(child);
+        shared = 1;"#;
+    let place = program("while (!shared) usleep(700);", body);
+    let name = "a child process, started by popen at program.c:19 in main";
+    place
+        .raddle("run --seed 1 -- ./program")
+        .exits(0)
+        .says(&format!("note: this run depended on input from outside: {name}"));
+    // How often the other thread sleeps is up to the machine.
+    let differs = |_: &u32| {
+        let ran = place.raddle("run --seed 1 --verify -- ./program");
+        ran.code == Some(125) && ran.stderr.contains(&format!("not controlled: {name}"))
+    };
+    assert!((0..5).any(|n| differs(&n)), "five pairs of runs are the same, or nothing is named");
+}
+
+/// Nobody sleeps beside it: how long it takes does not matter, and there is nothing to tell.
+#[test]
+fn a_child_process_that_is_waited_for_alone_is_controlled() {
+    let body = r#"assert(system("sleep 0.05; exit 3") == 3 << 8); shared = 1;"#;
+    let place = program("pthread_mutex_lock(&first); pthread_mutex_unlock(&first);", body);
+    place.raddle("run --seed 1 -- ./program").exits(0).says_nothing();
+    place.raddle("run --seed 1 --verify -- ./program").exits(0).says("both runs did the same");
+}

@@ -26,6 +26,8 @@ extern crate alloc;
 
 #[allow(unsafe_code, reason = "system calls")]
 mod sys;
+#[allow(unsafe_code, reason = "reads what the kernel has stored")]
+mod proc;
 #[macro_use]
 #[allow(unsafe_code, reason = "ends the process by a system call")]
 mod die;

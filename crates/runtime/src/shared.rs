@@ -4,8 +4,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use raddle_trace::control::{
-    Control, Death, Ending, FollowStep, Lane, Layout, MAGIC, MESSAGE_BYTES, MODULES_MAX, Module,
-    THREADS_MAX, ThreadSlot, VERSION,
+    Control, Death, EXTERNAL, Ending, FollowStep, Lane, Layout, MAGIC, MESSAGE_BYTES, MODULES_MAX,
+    Module, Outside, THREADS_MAX, ThreadSlot, VERSION,
 };
 
 use crate::sys;
@@ -179,4 +179,14 @@ pub(crate) fn fail(ending: Ending, message: &[u8]) {
 /// Sets a flag of [`Control::flags`].
 pub(crate) fn flag(flag: u32) {
     control().flags.fetch_or(flag, Ordering::Relaxed);
+}
+
+/// Notes what the run depended on that is not controlled, and where. The first counts.
+pub(crate) fn blame(outside: Outside, pc: u64) {
+    let control = control();
+    if control.outside.load(Ordering::Relaxed) == 0 {
+        control.outside_pc.store(pc, Ordering::Relaxed);
+        control.outside.store(outside as u32, Ordering::Relaxed);
+    }
+    flag(EXTERNAL);
 }

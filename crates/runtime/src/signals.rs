@@ -181,6 +181,13 @@ pub(crate) fn note_for(thread_words: Option<u64>, info: &siginfo_t) -> bool {
     true
 }
 
+/// Whether the program has a handler for a signal.
+pub(crate) fn is_handled(signal: c_int) -> bool {
+    let dispositions = DISPOSITIONS.lock();
+    let disposition = usize::try_from(signal).ok().and_then(|signal| dispositions.get(signal));
+    disposition.is_some_and(|disposition| disposition.handler > libc::SIG_IGN)
+}
+
 /// Whether handlers are due for the thread with these thread-local words.
 pub(crate) fn are_due(thread_words: u64) -> bool {
     // SAFETY: the thread lives, and so does its thread-local block.

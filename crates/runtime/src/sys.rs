@@ -295,25 +295,6 @@ pub(crate) fn poll(descriptors: &mut [libc::pollfd], ms: c_int) -> i64 {
     syscall!(libc::SYS_poll, descriptors.as_mut_ptr(), descriptors.len(), ms)
 }
 
-/// The state of one of our threads, as the kernel's letter; `?` if unknown.
-pub(crate) fn thread_state(thread: u32) -> u8 {
-    let path = Path::new(b"/proc/self/task/").number(u64::from(thread)).text(b"/stat");
-    let file = open(&path, libc::O_RDONLY);
-    if file < 0 {
-        return b'?';
-    }
-    let mut text = [0u8; 256];
-    let n = read(file, &mut text);
-    close(file);
-    // The state follows the name, which is in parentheses and may contain anything.
-    text[..n]
-        .iter()
-        .rposition(|&byte| byte == b')')
-        .and_then(|at| text.get(at + 2))
-        .copied()
-        .unwrap_or(b'?')
-}
-
 /// Reads memory of this process that may be unmapped.
 pub(crate) fn read_own_memory(from: u64, into: &mut [u8]) {
     copy_own_memory(from, into.as_mut_ptr() as u64, into.len() as u64);

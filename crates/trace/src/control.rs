@@ -76,6 +76,14 @@ pub struct Control {
     pub code: AtomicI32,
     /// [`NONDETERMINISTIC`] and friends.
     pub flags: AtomicU32,
+    /// The [`Outside`] code of what the run first depended on that is not controlled; 0 if nothing.
+    pub outside: AtomicU32,
+    /// The [`Outside`] code of the call that started the first child process; 0 if there was none.
+    pub child: AtomicU32,
+    /// Code address of [`Control::outside`], or 0.
+    pub outside_pc: AtomicU64,
+    /// Code address of [`Control::child`].
+    pub child_pc: AtomicU64,
     /// For [`Ending::Diverged`]: the site that the schedule expected.
     pub expected_site: AtomicU64,
     /// For [`Ending::Diverged`]: the site that was reached.
@@ -366,6 +374,31 @@ codes! {
     Loader = 16,
     /// Waits for a timer that starts threads.
     Timer = 17,
+    /// Waits for a child process to end.
+    Child = 18,
+}
+
+codes! {
+    /// What is not controlled: a child process, by the call that started it, or something else.
+    Outside:
+    /// A child process by `fork`.
+    Fork = 1,
+    /// A child process by `vfork`.
+    Vfork = 2,
+    /// A child process by `posix_spawn` or `posix_spawnp`.
+    Spawn = 3,
+    /// A child process by `popen`.
+    Popen = 4,
+    /// A child process by `system`.
+    System = 5,
+    /// Input at a descriptor.
+    Input = 6,
+    /// A call that blocks in the kernel.
+    Call = 7,
+    /// A thread that the C library has started by itself.
+    Thread = 8,
+    /// A signal from another process.
+    Signal = 9,
 }
 
 /// Maximum length of a module's path.

@@ -15,7 +15,7 @@
 /// | version | what changed |
 /// |---|---|
 /// | 1 | clips that name no version |
-/// | 2 | new steps: closing or shutting down a pipe, socket, or event counter; `munmap`, `mremap`, and mapping over memory; stdio that reads and writes pipes; message queues, file locks, and `wait3`; what the fortified variants and the `str*`, `wcs*`, `qsort`, and `stat` families touch; destroying semaphores, spin locks, and barriers |
+/// | 2 | new steps: closing or shutting down a pipe, socket, or event counter; `munmap`, `mremap`, and mapping over memory; stdio that reads and writes pipes; message queues, file locks, and `wait3`; what the fortified variants and the `str*`, `wcs*`, `qsort`, and `stat` families touch; destroying semaphores, spin locks, and barriers; waiting for a child in `system` and `pclose` |
 pub const STEP_VERSION: u32 = 2;
 
 /// The version of a clip that names none.

@@ -6,11 +6,13 @@
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
 use raddle_code::elf::Files;
 use raddle_trace::control::{
-    Control, EXTERNAL, Ending, LEFT, MESSAGE_BYTES, NONDETERMINISTIC, OVERFLOW, State, ThreadSlot,
+    Control, EXTERNAL, Ending, LEFT, MESSAGE_BYTES, NONDETERMINISTIC, OVERFLOW, Outside, State,
+    ThreadSlot,
 };
 use raddle_trace::id::{Addr, Pc, Site, ThreadId};
 use raddle_trace::misuse::Misuse;
@@ -244,6 +246,21 @@ pub struct Doubts {
     pub external: bool,
     /// A table was too small: the trace has gaps.
     pub overflow: bool,
+    /// What came first of that which came from outside. Saved runs do not keep it.
+    #[serde(skip)]
+    pub outside: Option<Uncontrolled>,
+    /// The first child process. Saved runs do not keep it.
+    #[serde(skip)]
+    pub child: Option<Uncontrolled>,
+}
+
+/// Something that is not controlled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uncontrolled {
+    /// What it is.
+    pub what: Outside,
+    /// Where the program started it, or waited for it; 0 if it did neither.
+    pub pc: Pc,
 }
 
 impl End {
@@ -468,7 +485,14 @@ pub(crate) fn doubts(control: &Control) -> Doubts {
         nondeterministic: flags & NONDETERMINISTIC != 0,
         external: flags & EXTERNAL != 0,
         overflow: flags & OVERFLOW != 0,
+        outside: uncontrolled(&control.outside, &control.outside_pc),
+        child: uncontrolled(&control.child, &control.child_pc),
     }
+}
+
+fn uncontrolled(code: &AtomicU32, pc: &AtomicU64) -> Option<Uncontrolled> {
+    let what = u8::try_from(code.load(Relaxed)).ok().and_then(Outside::from_u8)?;
+    Some(Uncontrolled { what, pc: Pc(pc.load(Relaxed)) })
 }
 
 /// Where a thread was.

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use raddle_analysis::pattern::Pattern;
 use raddle_trace::expiry::Expiry;
+use raddle_trial::outcome::Doubts;
 use raddle_trial::{End, Order, Plan, Trial};
 
 pub(crate) use self::attempt::SCHEDULES_MAX;
@@ -100,6 +101,8 @@ pub struct Irregular {
     pub difference: Difference,
     /// The runs.
     pub runs: [Example; 2],
+    /// What casts doubt on them.
+    pub doubts: [Doubts; 2],
 }
 
 /// Hunts for thread orders in which the program fails.
@@ -126,7 +129,8 @@ pub fn hunt(executor: &Executor<'_>, settings: &Settings) -> Result<Hunted, LabE
             run: run.recorded.run().clone(),
             trace: Some(Arc::clone(&run.recorded.trace)),
         });
-        Box::new(Irregular { difference, runs })
+        let doubts = [&first, &second].map(|run| run.recorded.trial.execution.outcome.doubts);
+        Box::new(Irregular { difference, runs, doubts })
     });
     let repeats = irregular.is_none();
     let mut search = Search::new(executor, settings);

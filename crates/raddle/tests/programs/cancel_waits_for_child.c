@@ -2,7 +2,6 @@
 // interrupts such a wait.
 // Covers: fork, pthread_cancel, pthread_kill, wait, wait4, waitid, waitpid
 // Outcome: exit 0
-// External: other processes or threads of the C library feed it
 // Free: no, a thread that blocks in the kernel is cancelled under control only
 #define _GNU_SOURCE
 #include <assert.h>

@@ -1,7 +1,6 @@
 // About: fork whose child uses threads, locks and the heap; waitpid, WEXITSTATUS, a killed child.
 // Covers: fork, wait, waitpid, Fork
 // Outcome: exit 0
-// External: when a child process ends is up to the machine
 #include <assert.h>
 #include <pthread.h>
 #include <signal.h>

@@ -2,7 +2,6 @@
 // pthread_atfork, which keeps a second lock usable.
 // Covers: fork
 // Outcome: exit 0
-// External: when a child process ends is up to the machine
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,6 @@
 // About: a semaphore, a condition variable, a barrier, and a mutex that a child process shares.
 // Covers: fork, sem_wait, pthread_cond_wait, pthread_barrier_wait, waitpid
 // Outcome: exit 0
-// External: when the child acts is up to the kernel.
 // Seeds: 3
 
 #include <assert.h>

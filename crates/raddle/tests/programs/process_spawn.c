@@ -1,7 +1,6 @@
 // About: vfork and exec, posix_spawn, system, popen, while another thread works.
 // Covers: popen, posix_spawn, posix_spawnp, system, vfork
 // Outcome: exit 0
-// External: other processes or threads of the C library feed it
 #include <assert.h>
 #include <pthread.h>
 #include <spawn.h>

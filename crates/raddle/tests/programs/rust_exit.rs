@@ -1,7 +1,6 @@
 // About: process::exit from a thread while the main thread waits for a lock; Command; available_parallelism.
 // Covers: syscall, AtomicSwap, AtomicMiss, FutexWait
 // Outcome: exit 12
-// External: other processes or threads of the C library feed it
 
 use std::process::{self, Command};
 use std::sync::Mutex;

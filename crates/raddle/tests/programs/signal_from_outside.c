@@ -2,7 +2,7 @@
 // a handler.
 // Covers: fork, recv, sigwait, waitpid
 // Outcome: exit 0
-// External: other processes or threads of the C library feed it
+// External: a child that sleeps and then sends a signal does so by the clock
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>

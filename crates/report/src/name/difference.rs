@@ -4,13 +4,30 @@ use raddle_lab::difference::Difference;
 use raddle_symbols::events;
 use raddle_symbols::name::Namer;
 use raddle_trace::file::Trace;
+use raddle_trial::outcome::Doubts;
 
-use super::Names;
+use super::{Names, outside};
 
 impl Names<'_> {
-    /// Where two runs of one plan first differ, in words, with the traces of both.
+    /// Where two runs of one plan first differ, in words, with the traces of both and what casts
+    /// doubt on them.
     #[must_use]
-    pub fn difference(&self, difference: &Difference, traces: [&Trace; 2]) -> String {
+    pub fn difference(
+        &self,
+        difference: &Difference,
+        traces: [&Trace; 2],
+        doubts: [Doubts; 2],
+    ) -> String {
+        let namer = |trace: &Trace| Namer::new(trace.run(), self.cache);
+        let reasons = traces.iter().zip(doubts);
+        let reason = reasons
+            .filter_map(|(trace, doubts)| outside::line(&namer(trace), doubts))
+            .next()
+            .unwrap_or_default();
+        self.difference_alone(difference, traces) + &reason
+    }
+
+    fn difference_alone(&self, difference: &Difference, traces: [&Trace; 2]) -> String {
         match difference {
             Difference::Event { seq, events } => {
                 let mut text = format!("two runs of the same seed differ at event {seq}\n");

@@ -20,7 +20,7 @@ use raddle_trial::verdict;
 use raddle_trial::{Execution, Status};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Names;
+use super::{Names, outside};
 use crate::model::{Failure, FailureKind};
 
 impl Names<'_> {
@@ -369,6 +369,7 @@ impl<'a> Explainer<'a> {
             State::SignalWait => "waits for a signal".to_owned(),
             State::Loader => "waits for the loader's lock".to_owned(),
             State::Timer => "waits for timers".to_owned(),
+            State::Child => "waits for a child process".to_owned(),
         };
         let mut text = format!("{} {what} ({site})", self.namer.thread(at.thread));
         if let (Some((holder, pc)), true) = (at.holder, at.state != State::Join) {
@@ -399,13 +400,16 @@ impl<'a> Explainer<'a> {
 
     fn doubts(&self) -> String {
         let outcome = self.outcome;
-        let Doubts { nondeterministic, external, overflow } = outcome.doubts;
+        let Doubts { nondeterministic, external, overflow, outside, child: _ } = outcome.doubts;
         let mut text = String::new();
         if nondeterministic {
             text += "  note: a thread spun or blocked in code that is not instrumented and lost its turn, so this run may not repeat\n";
         }
-        if external && outcome.end.is_failure() {
-            text += "  note: this run depended on input from outside\n";
+        let decided = outside.filter(|outside| outside::is_child(outside.what));
+        if external && (outcome.end.is_failure() || decided.is_some()) {
+            let what = outside.map(|outside| outside::words(&self.namer, outside));
+            let what = what.map_or(String::new(), |what| format!(": {what}"));
+            let _ = writeln!(text, "  note: this run depended on input from outside{what}");
         }
         if overflow {
             text += "  note: too many threads or libraries; this report is incomplete\n";

@@ -34,7 +34,8 @@ impl Names<'_> {
         if let Some(irregular) = &hunt.difference {
             let [first, second] = &irregular.runs;
             if let (Some(first), Some(second)) = (&first.trace, &second.trace) {
-                let difference = self.difference(&irregular.difference, [first, second]);
+                let difference =
+                    self.difference(&irregular.difference, [first, second], irregular.doubts);
                 notes.push(format!(
                     "this program does not repeat under the same schedule; {difference}"
                 ));

@@ -11,6 +11,7 @@ mod hunt;
 mod id;
 mod isolation;
 mod localization;
+mod outside;
 mod trace;
 
 use raddle_symbols::Cache;

@@ -11,7 +11,8 @@ use raddle_trace::record::Kind;
 
 use super::descriptor::{IN, OUT, Ready, input, output, until_ready_by, vector};
 use super::ends::duplicated;
-use super::{channel, clock, fail, result};
+use super::process::wait4_inner;
+use super::{channel, clock, fail, foreign, result};
 use crate::export::export_cancellable;
 use crate::real::real;
 use crate::sched::SCHED;
@@ -41,7 +42,6 @@ export_cancellable! {
     openat => open_file_at;
     openat64 => open_file_at;
     wait3 => wait_any;
-    pclose => close_process;
 }
 
 /// Tries a call with the turn, and blocks in it without the turn if it gives one of these errors.
@@ -313,7 +313,11 @@ extern "C" fn open_file_at(
         && hook::me().is_some()
         && is_fifo(directory, path);
     match hook::me().filter(|_| may_block) {
-        Some(me) => result(sched::outside(me, pc, call)) as c_int,
+        Some(me) => {
+            let new = result(sched::outside(me, pc, call)) as c_int;
+            foreign::connected(new);
+            new
+        }
         None => result(call()) as c_int,
     }
 }
@@ -326,27 +330,5 @@ fn is_fifo(directory: c_int, path: *const c_char) -> bool {
 }
 
 extern "C" fn wait_any(status: *mut c_int, options: c_int, usage: *mut c_void) -> pid_t {
-    let pc = hook::caller();
-    let call = |options: c_int| sys::syscall!(libc::SYS_wait4, -1i64, status, options, usage);
-    let Some(me) = hook::me() else { return result(call(options)) as pid_t };
-    hook::sync(me, pc, Wait::Nothing, NEVER);
-    let child = call(options | libc::WNOHANG);
-    if child != 0 || options & libc::WNOHANG != 0 {
-        return result(child) as pid_t;
-    }
-    result(sched::outside(me, pc, || call(options))) as pid_t
-}
-
-/// Closes the pipe to a child, and waits for the child.
-extern "C" fn close_process(file: *mut c_void) -> c_int {
-    let pc = hook::caller();
-    let call = || real!(pclose(file => *mut c_void) -> c_int);
-    let Some(me) = hook::me() else { return call() };
-    sched::outside(me, pc, || {
-        // libc frees the file, without the turn.
-        tls::set(tls::QUIET, tls::get(tls::QUIET) + 1);
-        let status = call();
-        tls::set(tls::QUIET, tls::get(tls::QUIET) - 1);
-        status
-    })
+    wait4_inner(-1, status, options, usage)
 }

@@ -16,7 +16,7 @@ use libc::{
 };
 use raddle_trace::record::{Kind, Wake};
 
-use super::{channel, clock, result};
+use super::{channel, clock, foreign, result};
 use crate::export::{export, export_cancellable};
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
@@ -86,12 +86,16 @@ pub(super) fn until_ready_by(
     let mut wanted = [pollfd { fd: descriptor, events, revents: 0 }];
     let flags = sys::syscall!(libc::SYS_fcntl, descriptor, libc::F_GETFL);
     let patient = flags >= 0 && flags & i64::from(libc::O_NONBLOCK) == 0;
+    let is_foreign = foreign::is_any(&wanted);
     let blocks = patient && sys::poll(&mut wanted, 0) == 0;
-    let wait =
-        if blocks { Wait::Descriptors(wanted.as_mut_ptr() as u64, 1) } else { Wait::Nothing };
+    let wait = match wanted.as_mut_ptr() as u64 {
+        at if patient && is_foreign => Wait::Peer(at, 1),
+        at if blocks => Wait::Descriptors(at, 1),
+        _ => Wait::Nothing,
+    };
     let deadline = match deadline {
         Some(deadline) => deadline,
-        None if blocks => patience(descriptor, events),
+        None if blocks || is_foreign => patience(descriptor, events),
         None => NEVER,
     };
     hook::record(Kind::Block, 0, descriptor as u32 as u64, 0, pc, &[]);
@@ -101,12 +105,16 @@ pub(super) fn until_ready_by(
             break wake;
         }
     };
+    if is_foreign && !patient {
+        sched::observe();
+    }
     hook::record(Kind::Unblock, 0, descriptor as u32 as u64, 0, pc, &[]);
     match wake {
         Wake::Interrupted | Wake::Cancelled => Ready::Failed(libc::EINTR),
         Wake::TimedOut => Ready::Failed(libc::EAGAIN),
         _ if sched::cancel_point(me) => Ready::Failed(libc::EINTR),
-        _ if patient => Ready::GoOn { waited: blocks },
+        // Whether it had to wait for a child is a matter of time.
+        _ if patient => Ready::GoOn { waited: blocks && !is_foreign },
         _ => Ready::Go,
     }
 }
@@ -145,7 +153,18 @@ pub(super) fn input(descriptor: c_int, at: *const u8, call: impl FnOnce() -> i64
     input_now(descriptor, at, call, pc)
 }
 
-/// An input call that does not wait.
+/// An input call that is not meant to wait.
+fn input_at_once(descriptor: c_int, at: *const u8, call: impl FnOnce() -> i64) -> isize {
+    if hook::me().is_some() {
+        let wanted = [pollfd { fd: descriptor, events: IN, revents: 0 }];
+        if foreign::is_any(&wanted) {
+            sched::observe();
+        }
+    }
+    input_now(descriptor, at, call, hook::caller())
+}
+
+/// An input call that will not block.
 fn input_now(descriptor: c_int, at: *const u8, call: impl FnOnce() -> i64, pc: u64) -> isize {
     let n = call();
     received(descriptor, n, pc);
@@ -330,7 +349,7 @@ pub(super) extern "C" fn recv_inner(
 ) -> isize {
     let call = || sys::syscall!(libc::SYS_recvfrom, descriptor, into, bytes, flags, 0, 0);
     if flags & libc::MSG_DONTWAIT != 0 {
-        input_now(descriptor, into, call, hook::caller())
+        input_at_once(descriptor, into, call)
     } else {
         input(descriptor, into, call)
     }
@@ -347,7 +366,7 @@ pub(super) extern "C" fn recvfrom_inner(
     let call =
         || sys::syscall!(libc::SYS_recvfrom, descriptor, into, bytes, flags, address, length);
     if flags & libc::MSG_DONTWAIT != 0 {
-        input_now(descriptor, into, call, hook::caller())
+        input_at_once(descriptor, into, call)
     } else {
         input(descriptor, into, call)
     }
@@ -356,7 +375,7 @@ pub(super) extern "C" fn recvfrom_inner(
 extern "C" fn recvmsg_inner(descriptor: c_int, message: *mut msghdr, flags: c_int) -> isize {
     let call = || noted(sys::syscall!(libc::SYS_recvmsg, descriptor, message, flags), message);
     if flags & libc::MSG_DONTWAIT != 0 {
-        input_now(descriptor, core::ptr::null(), call, hook::caller())
+        input_at_once(descriptor, core::ptr::null(), call)
     } else {
         input(descriptor, core::ptr::null(), call)
     }
@@ -434,6 +453,7 @@ extern "C" fn accept4_inner(
     let new = input(descriptor, core::ptr::null(), call) as c_int;
     if new >= 0 {
         channel::connected(new);
+        foreign::connected(new);
     }
     new
 }
@@ -455,6 +475,7 @@ extern "C" fn connect_inner(
     let status = sys::syscall!(libc::SYS_connect, descriptor, address, length);
     if status == 0 {
         channel::has_connected(descriptor, address, length, pc);
+        foreign::connected(descriptor);
     }
     result(status) as c_int
 }
@@ -462,7 +483,9 @@ extern "C" fn connect_inner(
 /// Waits for any of the descriptors; returns how many are ready.
 fn poll_until(descriptors: &mut [pollfd], deadline: u64, pc: u64) -> i64 {
     let Some(me) = hook::me() else { return i64::from(-libc::EINVAL) };
-    let wait = Wait::Descriptors(descriptors.as_mut_ptr() as u64, descriptors.len() as u32);
+    let is_foreign = foreign::is_any(descriptors);
+    let (at, n) = (descriptors.as_mut_ptr() as u64, descriptors.len() as u32);
+    let wait = if is_foreign { Wait::Peer(at, n) } else { Wait::Descriptors(at, n) };
     let first = descriptors.first().map_or(u64::MAX, |first| first.fd as u32 as u64);
     hook::record(Kind::Block, 0, first, 0, pc, &[]);
     let wake = hook::sync(me, pc, wait, deadline);

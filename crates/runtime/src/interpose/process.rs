@@ -4,22 +4,22 @@ use core::ffi::{c_char, c_void};
 use core::sync::atomic::Ordering;
 
 use libc::{c_int, c_uint, pid_t, siginfo_t};
-use raddle_trace::control::{Ending, MESSAGE_BYTES};
-use raddle_trace::record::Kind;
+use raddle_trace::control::{Ending, MESSAGE_BYTES, Outside};
+use raddle_trace::record::{Kind, Wake};
 
-use super::{affinity, fail, result};
+use super::signal::child as child_signal;
+use super::{affinity, fail, foreign, result};
 use crate::export::{export, export_cancellable};
 use crate::real::real;
 use crate::sched::thread::{NEVER, Wait};
-use crate::sched::{self, SCHED};
-use crate::{freed, hook, inside, shared, sys, tls};
+use crate::sched::{self, SCHED, Which};
+use crate::{freed, hook, shared, sys, tls};
 
 export! {
     fork => fork_inner;
-    vfork => fork_inner;
+    vfork => vfork_inner;
     posix_spawn => spawn;
     posix_spawnp => spawn_in_path;
-    popen => popen_inner;
     exit => exit_inner;
     _exit => exit_now;
     _Exit => exit_now;
@@ -33,7 +33,6 @@ export_cancellable! {
     wait => wait_inner;
     wait4 => wait4_inner;
     waitid => waitid_inner;
-    system => system_inner;
 }
 
 fn step(pc: u64) {
@@ -42,24 +41,57 @@ fn step(pc: u64) {
     }
 }
 
-fn one_more() {
-    if hook::me().is_some() {
-        SCHED.lock().n_processes += 1;
+/// Starts a child by a call at `pc` that returns its id, or none. `only_kept` if it runs another
+/// program at once, with the descriptors that survive that.
+pub(super) fn start_child<R>(
+    by: Outside,
+    pc: u64,
+    only_kept: bool,
+    call: impl FnOnce() -> R,
+    id_of: impl FnOnce(&R) -> Option<pid_t>,
+) -> R {
+    step(pc);
+    foreign::inherit(only_kept);
+    child_signal::begin_start();
+    let result = call();
+    let id = id_of(&result).and_then(|id| u32::try_from(id).ok()).filter(|&id| id > 0);
+    if let (Some(id), Some(_)) = (id, hook::me()) {
+        child_signal::started(id);
+        SCHED.lock().add_child(id, by, pc);
+        foreign::reconsider();
     }
+    child_signal::end_start();
+    result
 }
 
 extern "C" fn fork_inner() -> pid_t {
+    fork_by(Outside::Fork)
+}
+
+extern "C" fn vfork_inner() -> pid_t {
+    fork_by(Outside::Vfork)
+}
+
+fn fork_by(by: Outside) -> pid_t {
     let pc = hook::caller();
-    step(pc);
-    hook::record(Kind::Fork, 0, 0, 0, pc, &[]);
-    one_more();
-    real!(fork() -> pid_t)
+    let call = || {
+        hook::record(Kind::Fork, 0, 0, 0, pc, &[]);
+        real!(fork() -> pid_t)
+    };
+    start_child(by, pc, false, call, |&id| Some(id))
 }
 
 /// From now on children are released before the program's own fork handlers run in them.
 pub(crate) fn start() {
-    // SAFETY: the handler is of the type that libc wants, and may run in a child.
-    unsafe { libc::pthread_atfork(None, None, Some(let_go)) };
+    // SAFETY: the handlers are of the type that libc wants, and may run in parent and child.
+    unsafe { libc::pthread_atfork(None, Some(note_other), Some(let_go)) };
+}
+
+/// A function of libc that we do not replace, such as `forkpty`, has started a child.
+unsafe extern "C" fn note_other() {
+    if !child_signal::is_starting() && hook::me().is_some() {
+        SCHED.lock().n_processes += 1;
+    }
 }
 
 /// The child has only the calling thread, and all of our locks as they were. We do not control
@@ -73,7 +105,13 @@ unsafe extern "C" fn let_go() {
     affinity::unpin();
 }
 
-type Strings = *const *mut c_char;
+pub(super) type Strings = *const *mut c_char;
+
+/// What was started, if it was.
+fn spawned(status: c_int, id: *const pid_t) -> Option<pid_t> {
+    // SAFETY: libc has stored the child's id there.
+    (status == 0 && !id.is_null()).then(|| unsafe { *id })
+}
 
 extern "C" fn spawn(
     id: *mut pid_t,
@@ -83,9 +121,10 @@ extern "C" fn spawn(
     argv: Strings,
     env: Strings,
 ) -> c_int {
-    step(hook::caller());
-    one_more();
-    real!(posix_spawn(id => *mut pid_t, path => *const c_char, actions => *const c_void, attr => *const c_void, argv => Strings, env => Strings) -> c_int)
+    let mut own = 0;
+    let id = if id.is_null() { &raw mut own } else { id };
+    let call = || real!(posix_spawn(id => *mut pid_t, path => *const c_char, actions => *const c_void, attr => *const c_void, argv => Strings, env => Strings) -> c_int);
+    start_child(Outside::Spawn, hook::caller(), false, call, |&status| spawned(status, id))
 }
 
 extern "C" fn spawn_in_path(
@@ -96,61 +135,38 @@ extern "C" fn spawn_in_path(
     argv: Strings,
     env: Strings,
 ) -> c_int {
-    step(hook::caller());
-    one_more();
-    real!(posix_spawnp(id => *mut pid_t, path => *const c_char, actions => *const c_void, attr => *const c_void, argv => Strings, env => Strings) -> c_int)
+    let mut own = 0;
+    let id = if id.is_null() { &raw mut own } else { id };
+    let call = || real!(posix_spawnp(id => *mut pid_t, path => *const c_char, actions => *const c_void, attr => *const c_void, argv => Strings, env => Strings) -> c_int);
+    start_child(Outside::Spawn, hook::caller(), false, call, |&status| spawned(status, id))
 }
 
-extern "C" fn popen_inner(command: *const c_char, kind: *const c_char) -> *mut c_void {
-    step(hook::caller());
-    one_more();
-    real!(popen(command => *const c_char, kind => *const c_char) -> *mut c_void)
-}
-
-/// How often a thread looks whether its child has changed: less and less often.
-const LOOK_US_MIN: u64 = 20;
-const LOOK_US_MAX: u64 = 1_000;
-
-/// Waits for a child without the turn, or with it if the child has already ended. `look` asks the
-/// kernel with these options; none if there is nothing to tell yet. The thread never blocks in the
-/// kernel, so a signal or a cancellation reaches it.
-fn wait_for(look: impl Fn(c_int) -> Option<i64>, options: c_int) -> i64 {
+/// Waits for a child as `which` says. `look` asks the kernel with these options; none if there is
+/// nothing to tell yet. The thread never blocks in the kernel, so a signal or a cancellation reaches
+/// it.
+fn wait_for(look: impl Fn(c_int) -> Option<i64>, which: Which, options: c_int) -> i64 {
     let pc = hook::caller();
     let Some(me) = hook::me() else { return result(look(options).unwrap_or(0)) };
-    hook::sync(me, pc, Wait::Nothing, NEVER);
+    let is_patient = options & libc::WNOHANG == 0;
+    let wait = if is_patient { Wait::Child(&raw const which as u64) } else { Wait::Nothing };
     loop {
+        let wake = hook::sync(me, pc, wait, NEVER);
         if sched::cancel_point(me) {
             return i64::from(fail(libc::EINTR));
         }
-        let seen = look(options | libc::WNOHANG);
-        if seen.is_some() || options & libc::WNOHANG != 0 {
+        if !is_patient {
+            sched::observe();
+        }
+        let seen = if wake == Wake::Interrupted { None } else { look(options | libc::WNOHANG) };
+        if tls::get(tls::SIGNALS) != 0 {
+            sched::deliver();
+        }
+        if seen.is_some() || !is_patient {
             return result(seen.unwrap_or(0));
         }
-        if let Some(status) = sched::outside(me, pc, || look_often(me, &look, options)) {
-            return result(status);
-        }
-        let interrupted = tls::get(tls::SIGNALS) != 0;
-        hook::sync(me, pc, Wait::Nothing, NEVER);
-        if interrupted && !SCHED.lock().threads[me as usize].restarts {
+        if wake == Wake::Interrupted && !SCHED.lock().threads[me as usize].restarts {
             return i64::from(fail(libc::EINTR));
         }
-    }
-}
-
-/// Looks until there is something to tell, or until a signal or a cancellation arrives.
-fn look_often(me: u32, look: impl Fn(c_int) -> Option<i64>, options: c_int) -> Option<i64> {
-    let mut us = LOOK_US_MIN;
-    loop {
-        let seen = look(options | libc::WNOHANG);
-        // Who waits for input for all keeps the lock; then nobody is there to cancel us.
-        let cancelled =
-            || SCHED.try_lock().is_some_and(|sched| sched.threads[me as usize].is_cancelled());
-        let disturbed = tls::get(tls::SIGNALS) != 0 || cancelled();
-        if seen.is_some() || disturbed {
-            return seen;
-        }
-        sys::sleep_us(us);
-        us = (us * 2).min(LOOK_US_MAX);
     }
 }
 
@@ -162,7 +178,7 @@ extern "C" fn wait_inner(status: *mut c_int) -> pid_t {
     waitpid_inner(-1, status, 0)
 }
 
-extern "C" fn wait4_inner(
+pub(super) extern "C" fn wait4_inner(
     child: pid_t,
     status: *mut c_int,
     options: c_int,
@@ -172,7 +188,14 @@ extern "C" fn wait4_inner(
         let seen = sys::syscall!(libc::SYS_wait4, child, status, options, usage);
         (seen != 0).then_some(seen)
     };
-    wait_for(look, options) as pid_t
+    let (kind, id) = match child {
+        -1 => (libc::P_ALL, 0),
+        0 => (libc::P_PGID, 0),
+        group if group < 0 => (libc::P_PGID, group.unsigned_abs()),
+        child => (libc::P_PID, child as u32),
+    };
+    let which = Which { kind, id, options: options | libc::WEXITED };
+    wait_for(look, which, options) as pid_t
 }
 
 extern "C" fn waitid_inner(
@@ -190,20 +213,7 @@ extern "C" fn waitid_inner(
         // SAFETY: where the kernel has put it.
         (error != 0 || unsafe { (*into).si_signo } != 0).then_some(error)
     };
-    wait_for(look, options) as c_int
-}
-
-extern "C" fn system_inner(command: *const c_char) -> c_int {
-    let pc = hook::caller();
-    let call = || real!(system(command => *const c_char) -> c_int);
-    let Some(me) = hook::me() else { return call() };
-    hook::sync(me, pc, Wait::Nothing, NEVER);
-    if sched::cancel_point(me) {
-        return fail(libc::EINTR);
-    }
-    // What it starts in the background goes on.
-    inside::expose();
-    sched::outside(me, pc, call)
+    wait_for(look, Which { kind, id, options }, options) as c_int
 }
 
 /// Programs take it from the library that they were linked with; libc itself has it only for

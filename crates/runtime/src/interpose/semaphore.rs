@@ -72,6 +72,7 @@ extern "C" fn try_wait(semaphore: *mut sem_t) -> c_int {
     let me = hook::me();
     if let Some(me) = me {
         op(me, semaphore, pc, Operation::TryWait).attempt();
+        rest_if_shared(semaphore);
     }
     let status = real_try(semaphore);
     if status == 0 {
@@ -86,12 +87,22 @@ extern "C" fn try_wait(semaphore: *mut sem_t) -> c_int {
     status
 }
 
+/// Lets child processes that may post it come to rest.
+fn rest_if_shared(semaphore: *mut sem_t) {
+    let wait = Wait::Semaphore(semaphore as u64);
+    let is_shared = SCHED.lock().may_be_shared(wait);
+    if is_shared {
+        sched::observe();
+    }
+}
+
 /// Reading the value is an access, since the thread may act on a value that has become stale.
 extern "C" fn value(semaphore: *mut sem_t, value: *mut c_int) -> c_int {
     let pc = hook::caller();
     let me = hook::me();
     if let Some(me) = me {
         op(me, semaphore, pc, Operation::Value).attempt();
+        rest_if_shared(semaphore);
     }
     let status = real!(sem_getvalue(semaphore => *mut sem_t, value => *mut c_int) -> c_int);
     if status == 0 {

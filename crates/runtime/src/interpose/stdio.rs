@@ -86,6 +86,11 @@ fn field<T: Copy>(file: File, offset: usize) -> T {
     unsafe { *file.byte_add(offset).cast::<T>() }
 }
 
+/// The descriptor of a file.
+pub(super) fn descriptor_of(file: File) -> c_int {
+    field(file, DESCRIPTOR)
+}
+
 /// The bytes in a file's buffer that have not been read.
 fn buffered<'a>(file: File) -> &'a [u8] {
     let (start, end): (*const u8, *const u8) = (field(file, READ_POINTER), field(file, READ_END));

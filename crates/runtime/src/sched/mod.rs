@@ -22,6 +22,7 @@
 //! gone. Otherwise stacks and malloc arenas would be reused in a different order each time.
 
 mod deadlock;
+mod kin;
 mod model;
 mod peers;
 mod target;
@@ -32,10 +33,11 @@ mod watchdog;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use raddle_trace::control::{Deliver, EXTERNAL, Ending, LEFT, Policy as Code, State, TOO_LATE};
+use raddle_trace::control::{Deliver, Ending, LEFT, Outside, Policy as Code, State, TOO_LATE};
 use raddle_trace::expiry::Expiry;
 use raddle_trace::record::{Kind, Switch};
 
+use self::kin::Kin;
 use self::model::follow::Follow;
 use self::model::object::NOBODY;
 use self::model::policy;
@@ -43,8 +45,9 @@ use self::model::polling::READING_NS;
 use self::model::thread::{Thread, Wait};
 use self::model::{Decision, Departure, Look, Model, Question, STEP_NS, Verdict};
 pub(crate) use self::model::{object, thread};
-pub(crate) use self::target::semaphore_value;
+pub(crate) use self::peers::{observe, rest};
 use self::target::{Target, any_ready, peek32};
+pub(crate) use self::target::{Which, semaphore_value};
 use self::timer::Timers;
 pub(crate) use self::turn::{
     adopt, begin, begin_cancellation, cancel_point, deliver, end, first, outside, visible,
@@ -74,6 +77,9 @@ pub(crate) struct Sched {
     /// Signals that were pending when we last looked for one from outside.
     pending: u64,
     pub(crate) timers: Timers,
+    pub(crate) kin: Kin,
+    /// A child that has ended, until a thread can be told by SIGCHLD.
+    pub(crate) ended_child: Option<u32>,
     watch: watchdog::Watch,
 }
 
@@ -116,6 +122,8 @@ impl Sched {
             recorded: false,
             pending: 0,
             timers: Timers::new(),
+            kin: Kin::new(),
+            ended_child: None,
             watch: watchdog::Watch::new(),
         }
     }
@@ -255,12 +263,14 @@ impl Sched {
                         self.mark_jump(last, question.reason, pc);
                     }
                 }
+                Decision::Look { what: Look::Rest, .. } => {
+                    let rest = self.come_to_rest();
+                    let have_run = self.kin.have_run();
+                    self.model.rested(&mut question, rest, have_run, &Target);
+                }
                 Decision::Look { what, ns } => {
                     if ns > 0 && self.look(what, ns) {
                         self.model.found(&mut question, what);
-                        if self.follow.is_none() {
-                            shared::flag(EXTERNAL);
-                        }
                     } else if RETURNING.load(Ordering::SeqCst) > 0 {
                         return Next::Idle;
                     }
@@ -278,9 +288,28 @@ impl Sched {
     /// Looks for something in real time; returns whether it came.
     fn look(&mut self, what: Look, ns: u64) -> bool {
         match what {
-            Look::Input => self.wait_for_descriptors(ns),
-            Look::Help => self.wait_for_help(ns),
+            Look::Input => {
+                let has_come = self.wait_for_descriptors(ns);
+                if has_come && self.follow.is_none() {
+                    let input = |wait| matches!(wait, Wait::Descriptors(..));
+                    let pc = self.pc_of_waiter(input);
+                    shared::blame(Outside::Input, pc);
+                }
+                has_come
+            }
+            Look::Peers { decides } => self.wait_for_peers(ns, decides),
+            Look::Rest => true,
         }
+    }
+
+    /// Where a thread waits in such a way.
+    fn pc_of_waiter(&self, in_this_way: impl Fn(Wait) -> bool) -> u64 {
+        let threads = self.live.iter().map(|&id| &self.threads[id as usize]);
+        threads
+            .filter(|thread| in_this_way(thread.wait))
+            .map(|thread| thread.pc)
+            .next()
+            .unwrap_or(0)
     }
 
     /// Abandons the schedule, which does not match the run at this point.
@@ -413,7 +442,7 @@ impl Sched {
         let thread = &self.threads[id as usize];
         let slot = shared::slot(id);
         let (state, mut object) = thread.wait.published();
-        if let Wait::Descriptors(at, 1..) = thread.wait {
+        if let Wait::Descriptors(at, 1..) | Wait::Peer(at, 1..) = thread.wait {
             object = u64::from(peek32(at));
         }
         slot.pc.store(thread.pc, Ordering::Relaxed);

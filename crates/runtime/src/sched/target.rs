@@ -5,7 +5,15 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use raddle_trace::id::Site;
 
 use super::model::{Item, Step, World};
-use crate::{inside, modules, shared, sys};
+use crate::{inside, modules, proc, shared, sys};
+
+/// Which child processes a thread waits for, as in `waitid`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Which {
+    pub(crate) kind: u32,
+    pub(crate) id: u32,
+    pub(crate) options: i32,
+}
 
 /// The target itself.
 pub(super) struct Target;
@@ -22,6 +30,12 @@ impl World for Target {
     fn is_inside(&self, at: u64, n: u32) -> bool {
         // SAFETY: a thread of ours waits with these on its stack and does not touch them.
         inside::is_inside(unsafe { core::slice::from_raw_parts(at as *const _, n as usize) })
+    }
+
+    fn has_child_changed(&self, at: u64) -> bool {
+        // SAFETY: a thread of ours waits with this on its stack and does not touch it.
+        let which = unsafe { &*(at as *const Which) };
+        proc::child_changed(which.kind, which.id, which.options)
     }
 
     fn has_children(&self) -> bool {

@@ -2,15 +2,16 @@
 
 use core::sync::atomic::Ordering;
 
-use raddle_trace::control::State;
+use raddle_trace::control::{Outside, State};
 use raddle_trace::record::{Kind, Switch, Wake};
 
+use super::model::World as _;
 use super::object::NOBODY;
 use super::target::Target;
 use super::thread::{NEVER, Wait};
 use super::{Leaving, Next, RETURNING, SCHED, Sched, any_ready, hand_to, watchdog};
 use crate::guarded::Guard;
-use crate::{history, lane, loader, shared, signals, sys, tls};
+use crate::{history, lane, loader, proc, shared, signals, sys, tls};
 
 /// Returns when the running thread may perform a visible operation at `pc`, which needs `wait`:
 /// it holds the turn, the step is counted, and the result is how the wait ended. `sync`
@@ -19,6 +20,13 @@ pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -
     take_turn(me);
     let mut sched = SCHED.lock();
     let mut asked = !sync || sched.follow.is_some();
+    // What a child may have changed is looked at while all children are at rest.
+    let is_foreign = sched.n_processes > 0 && sched.is_foreign(wait, &Target);
+    if is_foreign && sched.looks_at_once(wait, deadline, sched.now()) {
+        sched.come_to_rest();
+        sched.accept_at_once(me, wait, &Target);
+    }
+    let mut has_waited = false;
     loop {
         match sched.wake_of(me, wait, deadline, sched.now(), &Target) {
             Some(wake) => {
@@ -26,6 +34,7 @@ pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -
                 if !asked && !keeps_turn() {
                     asked = true;
                     if sched.policy.as_mut().is_some_and(|policy| policy.at_sync()) {
+                        has_waited = true;
                         sched = step_aside(sched, me, pc, wait, deadline, Switch::Preempt);
                         continue;
                     }
@@ -38,8 +47,12 @@ pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -
                     if wake == Wake::Cancelled {
                         tls::set(tls::CANCEL, 1);
                     }
+                    if is_foreign && has_waited {
+                        sched.come_to_rest();
+                    }
                     let thread = &mut sched.threads[me as usize];
                     thread.pc = pc;
+                    thread.accepted = false;
                     if thread.is_cancelled_anywhere() {
                         tls::set(tls::CANCEL, 1);
                     }
@@ -51,11 +64,13 @@ pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -
                     if sync && shared::mode() == shared::TRACE {
                         lane::append_all(Kind::Step, 0, 0, 0, pc, &[]);
                     }
-                    if tls::get(tls::SIGNALS) != 0 {
+                    // Who waits for a child takes it before a handler can.
+                    if tls::get(tls::SIGNALS) != 0 && !matches!(wait, Wait::Child(_)) {
                         deliver();
                     }
                     return wake;
                 }
+                has_waited = true;
                 sched = step_aside(sched, me, pc, wait, deadline, Switch::Preempt);
             }
             None if tls::get(tls::SIGNALS) != 0 => {
@@ -64,7 +79,9 @@ pub(crate) fn visible(me: u32, pc: u64, wait: Wait, deadline: u64, sync: bool) -
                 sched = SCHED.lock();
             }
             None => {
+                has_waited = true;
                 let thread = &mut sched.threads[me as usize];
+                thread.accepted = false;
                 (thread.wait, thread.deadline, thread.pc) = (wait, deadline, pc);
                 sched.check_cycle(me);
                 sched.note_block(me);
@@ -231,7 +248,7 @@ fn await_exit(exiting: u32) {
     let gone = || {
         // The main thread remains as a zombie as long as the process lives.
         if exiting == sys::getpid() {
-            sys::thread_state(exiting) == b'Z'
+            proc::thread_state(exiting) == b'Z'
         } else {
             !sys::thread_exists(exiting)
         }
@@ -252,12 +269,14 @@ fn notice_signals(me: u32) {
     } else {
         match thread.wait {
             Wait::SignalOf(_) if idle => sched.n_signals += 1,
-            Wait::Descriptors(at, n) if idle && any_ready(at, n, 0) => {}
+            Wait::Descriptors(at, n) | Wait::Peer(at, n) if idle && any_ready(at, n, 0) => {}
+            Wait::Child(at) if idle && Target.has_child_changed(at) => {}
             _ => return,
         }
     }
     if sched.current.is_none() {
-        shared::flag(raddle_trace::control::EXTERNAL);
+        let pc = sched.threads[me as usize].pc;
+        shared::blame(Outside::Input, pc);
         let pc = sched.leaving.as_ref().map_or(0, |leaving| leaving.pc);
         if let Next::Run(id) = sched.next(None, Switch::Blocked, pc) {
             sched.grant(id);
@@ -281,7 +300,7 @@ pub(crate) fn adopt() -> u32 {
         me
     };
     shared::slot(me).kernel_id.store(sys::gettid(), Ordering::Relaxed);
-    shared::flag(raddle_trace::control::EXTERNAL);
+    shared::blame(Outside::Thread, 0);
     tls::set_thread(Some(me));
     tls::set(tls::KERNEL_ID, u64::from(sys::gettid()));
     tls::set(tls::LANE, lane::address(0));
@@ -310,7 +329,7 @@ pub(crate) fn outside<R>(me: u32, pc: u64, body: impl FnOnce() -> R) -> R {
     let next = sched.next(Some(me), Switch::Blocked, pc);
     let stretch = sched.take_stretch(me);
     sched.leaving = Some(Leaving { reason: Switch::Blocked, pc, stretch });
-    shared::flag(raddle_trace::control::EXTERNAL);
+    shared::blame(Outside::Call, pc);
     pass(sched, next);
     let result = body();
     come_back(me);

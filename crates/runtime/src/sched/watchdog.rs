@@ -20,7 +20,7 @@ use super::target::Target;
 use super::thread::Wait;
 use super::{Leaving, Next, SCHED, Sched, hand_to};
 use crate::guarded::Guard;
-use crate::{shared, sys, tls};
+use crate::{proc, shared, sys, tls};
 
 /// How often a waiting thread checks.
 pub(super) const LOOK_NS: u64 = 50_000_000;
@@ -70,7 +70,7 @@ pub(super) fn check() {
             Watch { current: Some(current), countdown, steps, asleep_since: now, stuck_since: now };
         return;
     }
-    if sys::thread_state(kernel_id) != b'S' {
+    if proc::thread_state(kernel_id) != b'S' {
         watch.asleep_since = now;
     }
     let taken = now - watch.asleep_since >= ASLEEP_NS || now - watch.stuck_since >= BUSY_NS;

@@ -7,7 +7,7 @@ use super::{death, install};
 use crate::export::export;
 use crate::real::real;
 use crate::sched::{self, SCHED};
-use crate::signals::{DISPOSITIONS, Disposition, N, uninstall};
+use crate::signals::{DISPOSITIONS, Disposition, N, bit, uninstall};
 use crate::{hook, shared, sys, tls};
 
 export! {
@@ -74,9 +74,15 @@ pub(super) fn blocked() -> u64 {
 
 /// Updates the scheduler's copy of the mask, and delivers signals that were waiting for the
 /// change.
-pub(super) fn mask_changed() {
+pub(in crate::interpose) fn mask_changed() {
     if let Some(me) = hook::me() {
-        SCHED.lock().threads[me as usize].mask = blocked();
+        let mut sched = SCHED.lock();
+        let before = core::mem::replace(&mut sched.threads[me as usize].mask, blocked());
+        let is_unblocked = before & !sched.threads[me as usize].mask & bit(libc::SIGCHLD) != 0;
+        drop(sched);
+        if is_unblocked {
+            sched::rest();
+        }
         if tls::get(tls::SIGNALS) != 0 {
             sched::deliver();
         }

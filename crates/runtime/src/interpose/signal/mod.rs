@@ -7,14 +7,18 @@
 //!
 //! For a fault without a handler, the location is recorded and the default action taken.
 
+pub(super) mod child;
 mod death;
 mod send;
 mod wait;
 mod disposition;
 
+pub(super) use self::disposition::mask_changed;
+
 use core::ffi::c_void;
 
 use libc::{c_int, sigaction as Action, siginfo_t};
+use raddle_trace::control::Outside;
 
 use crate::guarded::Guarded;
 use crate::real::real;
@@ -66,8 +70,15 @@ extern "C" fn handler(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
     // SAFETY: the kernel passes a description.
     let sent = unsafe { (*info).si_code } <= 0;
     let own = death::kills(signal) && (!sent || signal == libc::SIGABRT);
+    let is_ended_child = signal == libc::SIGCHLD && shared::controlled();
+    if is_ended_child && child::is_withheld(info) {
+        return;
+    }
     let now = own || tls::get(tls::SIGNALS_NOW) != 0;
     if !now && shared::controlled() && tls::thread().is_some() {
+        if is_from_outside(info) {
+            shared::blame(Outside::Signal, 0);
+        }
         signals::put_off(signal, info);
         return;
     }
@@ -91,6 +102,15 @@ extern "C" fn handler(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
             tls::set(tls::SIGNALS_NOW, before);
         }
     }
+}
+
+/// Whether another process has sent a signal.
+fn is_from_outside(info: *const siginfo_t) -> bool {
+    // SAFETY: the kernel passes a description.
+    let info = unsafe { &*info };
+    let has_sender = [libc::SI_USER, libc::SI_QUEUE, libc::SI_TKILL].contains(&info.si_code);
+    // SAFETY: the description of such a signal has the sender's id.
+    has_sender && unsafe { info.si_pid() } as u32 != sys::getpid()
 }
 
 /// Installs our handler for a signal.

@@ -11,7 +11,7 @@ use crate::hook;
 use crate::real::real;
 use crate::sched::SCHED;
 use crate::sched::thread::{NEVER, Wait};
-use crate::signals::{self, DISPOSITIONS, N, bit};
+use crate::signals::{self, N, bit, is_handled};
 use crate::{sys, tls};
 
 export! {
@@ -33,13 +33,6 @@ fn handled_now(send: impl FnOnce() -> i64) -> i64 {
     let status = send();
     tls::set(tls::SIGNALS_NOW, 0);
     status
-}
-
-/// Whether the program has a handler for the signal.
-fn is_handled(signal: c_int) -> bool {
-    let dispositions = DISPOSITIONS.lock();
-    let disposition = usize::try_from(signal).ok().and_then(|signal| dispositions.get(signal));
-    disposition.is_some_and(|disposition| disposition.handler > libc::SIG_IGN)
 }
 
 /// One more signal was sent: threads that wait for one look again.

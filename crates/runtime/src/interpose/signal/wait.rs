@@ -11,6 +11,7 @@ use super::disposition::mask_changed;
 use crate::export::export_cancellable;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
+use crate::signals::bit;
 use crate::{hook, sys};
 
 export_cancellable! {
@@ -59,9 +60,17 @@ fn wait_for(set: *const sigset_t, info: *mut siginfo_t, time: *const timespec, p
     if sched::cancel_point(me) {
         return i64::from(-libc::EINTR);
     }
+    // SAFETY: the program's set, which begins with the kernel's 64 bits.
+    let is_child = !set.is_null() && unsafe { *set.cast::<u64>() } & bit(libc::SIGCHLD) != 0;
     loop {
+        if is_child {
+            sched::rest();
+        }
         let n_seen = SCHED.lock().n_signals;
         let number = poll(&raw const at_once);
+        if number == i64::from(libc::SIGCHLD) {
+            SCHED.lock().ended_child = None;
+        }
         if number > 0 {
             return number;
         }

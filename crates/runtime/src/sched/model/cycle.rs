@@ -62,6 +62,8 @@ impl Model {
             | Wait::Unwaited(_)
             | Wait::Sleep
             | Wait::Descriptors(..)
+            | Wait::Peer(..)
+            | Wait::Child(_)
             | Wait::Signal
             | Wait::SignalOf(_)
             | Wait::Outside

@@ -2,6 +2,7 @@
 
 use raddle_trace::record::Switch;
 
+use super::children::Rest;
 use super::decision::{Decision, Look, Looked, Question};
 use super::fairness::{Cause, Fairness};
 use super::policy::Situation;
@@ -15,6 +16,8 @@ const STRETCH_MAX: u64 = 500_000;
 const PATIENT_YIELDS_MAX: u32 = 200;
 /// After this many yields without any progress, threads take turns: see [`super::fairness`].
 const IDLE_YIELDS_MAX: u32 = 10_000;
+/// Real time for a child process that goes on, beside threads that only spin.
+const SPIN_NS: u64 = 1_000_000;
 /// Real time for a process outside to write what a thread waits for, before virtual time jumps to
 /// a deadline.
 const GRACE_NS: u64 = 2_000_000;
@@ -47,6 +50,11 @@ impl Model {
             }
             if self.all_yielded() && self.call_back() {
                 continue;
+            }
+            if self.all_yielded()
+                && let Some(decision) = self.decide_beside_children(question, world)
+            {
+                return decision;
             }
             if self.runnable.is_empty() {
                 return self.decide_without_runnable(question, world);
@@ -144,22 +152,17 @@ impl Model {
         let deadline = self.next_deadline();
         let to_deadline = deadline.map_or(NEVER, |deadline| deadline.saturating_sub(self.now()));
         let is_last_word = deadline.is_none() && !on_outside;
-        if !question.looked.input && self.awaits_input(is_last_word, world) {
-            // A process outside may still write. A deadline grants it real time only if there is
-            // one: a child process.
+        let has_looked = question.looked.input || question.looked.peers;
+        if !has_looked && self.awaits_input(is_last_word, world) {
+            // A process outside may still write. A deadline grants it a moment.
             let leaves = |id: u32| self.threads[id as usize].wait == Wait::Outside;
             // Who decides has yet to make its own call. Others look for input meanwhile.
             if deadline.is_none() && question.last.is_some_and(leaves) {
                 return Decision::Idle;
             }
-            let is_alone = deadline.is_some() && self.n_processes == 0;
-            let ns = if is_alone { self.grace_ns() } else { to_deadline };
+            let ns = if deadline.is_some() { self.grace_ns() } else { NEVER };
             question.looked.input = true;
             return Decision::Look { what: Look::Input, ns };
-        }
-        if !question.looked.help && self.may_be_helped(world) {
-            question.looked.help = true;
-            return Decision::Look { what: Look::Help, ns: to_deadline };
         }
         if deadline.is_some() {
             // What was looked for until now may come until the next deadline.
@@ -172,14 +175,14 @@ impl Model {
     /// Whether somebody outside may make a descriptor ready that a thread waits for. It costs more
     /// to be sure, which a verdict needs.
     fn awaits_input(&self, is_last_word: bool, world: &impl World) -> bool {
-        self.any_waits(|wait| self.may_come_from_outside(wait, world))
+        self.any_waits(|wait| self.may_be_made_ready(wait, world))
             || is_last_word
                 && self.any_waits(|wait| matches!(wait, Wait::Descriptors(..)))
                 && world.has_helpers()
     }
 
     /// Whether a wait is for descriptors that somebody outside may make ready.
-    pub(super) fn may_come_from_outside(&self, wait: Wait, world: &impl World) -> bool {
+    pub(super) fn may_be_made_ready(&self, wait: Wait, world: &impl World) -> bool {
         match wait {
             Wait::Descriptors(at, n) => self.n_processes > 0 || !world.is_inside(at, n),
             Wait::Nothing
@@ -197,6 +200,8 @@ impl Model {
             | Wait::Unwaited(_)
             | Wait::Loader(_)
             | Wait::Timer
+            | Wait::Peer(..)
+            | Wait::Child(_)
             | Wait::Sleep
             | Wait::Signal
             | Wait::SignalOf(_)
@@ -216,15 +221,64 @@ impl Model {
     pub(crate) fn found(&mut self, question: &mut Question, what: Look) {
         question.looked = Looked::default();
         match what {
-            Look::Input => self.n_graces = 0,
-            Look::Help => {}
+            Look::Input | Look::Peers { .. } => self.n_graces = 0,
+            Look::Rest => {}
         }
     }
 
-    /// Whether a child process may act on what a thread waits for.
-    pub(crate) fn may_be_helped(&self, world: &impl World) -> bool {
-        self.n_processes > 0
-            && self.any_waits(|wait| self.is_shared(wait, world))
-            && world.has_children()
+    /// Children are at rest, as far as we waited for it: what they did is accepted. `have_run` if
+    /// they have run since the last time.
+    pub(crate) fn rested(
+        &mut self,
+        question: &mut Question,
+        rest: Rest,
+        have_run: bool,
+        world: &impl World,
+    ) {
+        question.looked.rest = Some(rest);
+        self.accept(have_run, world);
+    }
+
+    /// Whether what is waited for may come from another process.
+    pub(super) fn may_come_from_outside(&self, wait: Wait, world: &impl World) -> bool {
+        match wait {
+            Wait::Descriptors(..) | Wait::Signal | Wait::SignalOf(_) => true,
+            wait => self.is_foreign(wait, world),
+        }
+    }
+
+    /// Nobody can run, or all who can only spin: waits for child processes, if there are any. They
+    /// come to rest first. Those that go on by themselves are granted the real time to the next
+    /// deadline, or a moment beside threads that spin.
+    fn decide_beside_children(
+        &mut self,
+        question: &mut Question,
+        world: &impl World,
+    ) -> Option<Decision> {
+        let on_child = || self.any_waits(|wait| matches!(wait, Wait::Peer(..) | Wait::Child(_)));
+        if !self.has_children(world) && !on_child() {
+            return None;
+        }
+        let Some(rest) = question.looked.rest else {
+            return Some(Decision::Look { what: Look::Rest, ns: 0 });
+        };
+        let ns_to_deadline =
+            self.next_deadline().map(|deadline| deadline.saturating_sub(self.now()));
+        let is_spinning = !self.runnable.is_empty();
+        let may_come = || self.any_waits(|wait| self.may_come_from_outside(wait, world));
+        // Who decides has yet to make its own call, for which a child may wait.
+        let leaves = |id: u32| self.threads[id as usize].wait == Wait::Outside;
+        let is_leaving = question.last.is_some_and(leaves);
+        let ns = match (ns_to_deadline, rest.goes_on()) {
+            _ if question.looked.peers || is_leaving => return None,
+            (_, true) if is_spinning => SPIN_NS,
+            (Some(ns), true) => ns,
+            (None, _) if !is_spinning && may_come() => NEVER,
+            (Some(_) | None, _) => return None,
+        };
+        question.looked.peers = true;
+        // If only one thread waits, for as long as it takes, then how long does not matter.
+        let decides = is_spinning || ns_to_deadline.is_some() || self.n_foreign(world) > 1;
+        Some(Decision::Look { what: Look::Peers { decides }, ns })
     }
 }

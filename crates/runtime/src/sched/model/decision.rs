@@ -2,6 +2,7 @@
 
 use raddle_trace::record::Switch;
 
+use super::children::Rest;
 use super::schedule::Departure;
 
 /// A thread gave up the turn: who runs next?
@@ -24,8 +25,12 @@ pub(crate) struct Question {
 /// What was looked for in real time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Looked {
+    /// Input from a process that is no child of ours.
     pub(super) input: bool,
-    pub(super) help: bool,
+    /// The children's rest, and what they did then.
+    pub(super) rest: Option<Rest>,
+    /// What children do by themselves, or anybody else.
+    pub(super) peers: bool,
 }
 
 impl Question {
@@ -75,6 +80,12 @@ pub(crate) enum Decision {
 pub(crate) enum Look {
     /// Input at a descriptor that a thread waits for, or a signal.
     Input,
-    /// Another process that acts on an object that it shares with us.
-    Help,
+    /// Until all children are at rest; accept what they did.
+    Rest,
+    /// Whatever a child or another process may bring about. `decides` if it depends on real time
+    /// what happens next, and not only how long it takes.
+    Peers {
+        /// Whether the run is no longer controlled.
+        decides: bool,
+    },
 }

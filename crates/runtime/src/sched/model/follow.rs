@@ -13,7 +13,8 @@ use raddle_trace::expiry::Awaited;
 use raddle_trace::id::Site;
 use raddle_trace::record::Switch;
 
-use super::decision::{Decision, Look, Question};
+use super::children::Rest;
+use super::decision::{Decision, Look, Looked, Question};
 use super::schedule::{Departure, Item, Step};
 use super::thread::{NEVER, Wait};
 use super::{Model, World};
@@ -251,6 +252,12 @@ impl Model {
             self.follow.as_mut()?.pending = false;
             return Some(Decision::Run(step.thread));
         }
+        let has_children = self.has_children(world) || self.is_foreign(wait, world);
+        let rest = match question.looked.rest {
+            None if has_children => return Some(Decision::Look { what: Look::Rest, ns: 0 }),
+            Some(rest) if has_children => rest,
+            Some(_) | None => Rest::Waits,
+        };
         let own = self.threads[step.thread as usize].awaited();
         let until = match (own, self.timer) {
             (None, None) => None,
@@ -265,6 +272,10 @@ impl Model {
             }
         };
         if let Some((ns, awaited)) = until {
+            if rest.goes_on() && !core::mem::replace(&mut question.looked.peers, true) {
+                return Some(Decision::Look { what: Look::Peers { decides: true }, ns });
+            }
+            question.looked = Looked::default();
             // What is followed strictly has happened already.
             let is_allowed =
                 self.follow.as_ref()?.is_strict() || self.may_be_late(ns, awaited, world);
@@ -275,22 +286,31 @@ impl Model {
                 Decision::TooLate(follow.departure(step.thread, pc, step))
             });
         }
+        let may_come = has_children && self.may_come_from_outside(wait, world);
         match wait {
-            Wait::Outside | Wait::Signal | Wait::SignalOf(_) => Some(Decision::Idle),
-            Wait::Descriptors(..) if self.may_come_from_outside(wait, world) => {
+            Wait::Outside => Some(Decision::Idle),
+            Wait::Signal | Wait::SignalOf(_) if !may_come => Some(Decision::Idle),
+            wait if may_come || self.may_be_made_ready(wait, world) => {
                 let others_can_run = self.any_can_run(world);
                 if !question.has_looked_for_input() {
                     let ns = match others_can_run {
-                        true if self.is_alone => INSIDE_NS,
+                        true if self.is_alone && !may_come => INSIDE_NS,
                         true => OUTSIDE_NS,
                         false => NEVER,
                     };
-                    return Some(Decision::Look { what: Look::Input, ns });
+                    let peers = Look::Peers { decides: others_can_run };
+                    let what = if may_come { peers } else { Look::Input };
+                    return Some(Decision::Look { what, ns });
                 }
                 // What it waits for may have to come from a thread that the schedule holds back.
                 if others_can_run { departure(self, step.thread, pc) } else { Some(Decision::Idle) }
             }
-            Wait::Nothing
+            Wait::Descriptors(..)
+            | Wait::Peer(..)
+            | Wait::Child(_)
+            | Wait::Signal
+            | Wait::SignalOf(_)
+            | Wait::Nothing
             | Wait::Lock(_)
             | Wait::ReadLock(_)
             | Wait::WriteLock(_)
@@ -306,7 +326,6 @@ impl Model {
             | Wait::Timer
             | Wait::Unwaited(_)
             | Wait::Sleep
-            | Wait::Descriptors(..)
             | Wait::Back => {
                 if is_last {
                     None

@@ -22,8 +22,9 @@
 //!
 //! **The outside world.** What comes from outside (a child's exit, a system call that we do not
 //! model) is accepted only when no other thread can run, so its timing does not affect the
-//! order.
+//! order. Child processes come to rest first: see [`children`].
 
+mod children;
 mod cycle;
 mod decide;
 mod decision;
@@ -51,6 +52,7 @@ use alloc::vec::Vec;
 use raddle_trace::expiry::Expiry;
 use raddle_trace::record::{Lock, Wake};
 
+pub(crate) use self::children::Rest;
 pub(crate) use self::cycle::Cycle;
 pub(crate) use self::decision::{Decision, Look, Question};
 use self::fairness::{Cause, Fairness};

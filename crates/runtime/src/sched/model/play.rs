@@ -14,6 +14,11 @@
 //! | `read`, `write` | the same with a pipe that somebody outside may write to |
 //! | `join:N`, `exit` | waits for thread N, ends the program |
 //! | `outside` | is in a call that is not modeled, for good |
+//! | `busy:N`, `asleep:N`, `told:N` | starts child process N, which ends when it has worked, after a time, or when it is told |
+//! | `tell:N`, `await:N`, `hear:N` | tells child N to end, waits for its end, reads what it writes then |
+//!
+//! A child that works may end at any time: after as many looks at it as [`Play::speed`] says, if it
+//! is not waited for before.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -26,7 +31,7 @@ use super::follow::Follow;
 use super::object::NOBODY;
 use super::policy::policy;
 use super::thread::{NEVER, Thread, Wait};
-use super::{Decision, Item, Look, Model, Question, Step, Verdict, World};
+use super::{Decision, Item, Look, Model, Question, Rest, Step, Verdict, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
@@ -44,6 +49,18 @@ pub(super) enum Op {
     Join(u32),
     Exit,
     Outside,
+    Start(u64, Work),
+    Tell(u64),
+    Await(u64),
+    Hear(u64),
+}
+
+/// What a child process does before it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    Busy,
+    Asleep,
+    Told,
 }
 
 /// The pipe that somebody outside may write to.
@@ -65,6 +82,12 @@ fn op(word: &str) -> Op {
         (Some(("timed", n)), _) => Op::TimedWait(number(n)),
         (Some(("work", n)), _) => Op::Work(number(n)),
         (Some(("spin", n)), _) => Op::Spin(number(n)),
+        (Some(("busy", n)), _) => Op::Start(number(n), Work::Busy),
+        (Some(("asleep", n)), _) => Op::Start(number(n), Work::Asleep),
+        (Some(("told", n)), _) => Op::Start(number(n), Work::Told),
+        (Some(("tell", n)), _) => Op::Tell(number(n)),
+        (Some(("await", n)), _) => Op::Await(number(n)),
+        (Some(("hear", n)), _) => Op::Hear(number(n)),
         (Some(("join", n)), _) => Op::Join(number(n) as u32),
         (_, ("+", at)) => Op::Acquire(name(at)),
         (_, ("-", at)) => Op::Release(name(at)),
@@ -113,6 +136,46 @@ struct Stage {
     pipes: RefCell<BTreeMap<u64, u32>>,
     /// Whether something that is no thread acts on descriptors.
     has_helpers: bool,
+    /// By number.
+    children: RefCell<BTreeMap<u64, Child>>,
+    /// After how many looks a child ends that works.
+    speed: u32,
+}
+
+/// A child process that has not been waited for.
+#[derive(Clone, Copy, Debug)]
+struct Child {
+    work: Work,
+    n_looks: u32,
+    has_ended: bool,
+}
+
+/// The descriptor of a child is its number and this.
+const PIPES: u64 = 1000;
+
+impl Stage {
+    /// Looks whether a child has ended.
+    fn look_at(&self, number: u64) -> bool {
+        let mut children = self.children.borrow_mut();
+        let Some(child) = children.get_mut(&number) else { return true };
+        child.n_looks += 1;
+        child.has_ended |= child.work == Work::Busy && child.n_looks > self.speed;
+        child.has_ended
+    }
+
+    /// Ends the children that do this.
+    fn end(&self, work: Work) -> bool {
+        let mut children = self.children.borrow_mut();
+        let ending = children.values_mut().filter(|child| child.work == work && !child.has_ended);
+        ending.map(|child| child.has_ended = true).count() > 0
+    }
+
+    fn rest(&self) -> Rest {
+        self.end(Work::Busy);
+        let children = self.children.borrow();
+        let sleeps = |child: &Child| child.work == Work::Asleep && !child.has_ended;
+        if children.values().any(sleeps) { Rest::Sleeps } else { Rest::Waits }
+    }
 }
 
 impl World for Stage {
@@ -121,15 +184,22 @@ impl World for Stage {
     }
 
     fn any_ready(&self, at: u64, _: u32) -> bool {
-        self.pipes.borrow().get(&at).is_some_and(|&n| n > 0)
+        match at.checked_sub(PIPES) {
+            Some(child) => self.look_at(child),
+            None => self.pipes.borrow().get(&at).is_some_and(|&n| n > 0),
+        }
     }
 
     fn is_inside(&self, at: u64, _: u32) -> bool {
         at != OUTSIDE
     }
 
+    fn has_child_changed(&self, at: u64) -> bool {
+        self.look_at(at)
+    }
+
     fn has_children(&self) -> bool {
-        false
+        !self.children.borrow().is_empty()
     }
 
     fn has_helpers(&self) -> bool {
@@ -152,6 +222,8 @@ pub(super) struct Play {
     program: Vec<Vec<Op>>,
     /// By thread: the next operation, and how much of it is done.
     at: Vec<(usize, u64)>,
+    /// By thread: the operation that it last began.
+    asked: Vec<(usize, u64)>,
     /// Operations in the order in which they were performed.
     pub(super) performed: Vec<(u32, Op)>,
     /// Virtual times after jumps.
@@ -181,6 +253,7 @@ impl Play {
             model,
             stage,
             at: program.iter().map(|_| (0, 0)).collect(),
+            asked: program.iter().map(|_| (usize::MAX, 0)).collect(),
             program: program.to_vec(),
             performed: Vec::new(),
             jumps: Vec::new(),
@@ -192,6 +265,12 @@ impl Play {
     /// Something that is no thread may act on descriptors.
     pub(super) fn with_helpers(mut self) -> Self {
         self.stage.has_helpers = true;
+        self
+    }
+
+    /// After how many looks a child process ends that works.
+    pub(super) fn speed(mut self, n_looks: u32) -> Self {
+        self.stage.speed = n_looks;
         self
     }
 
@@ -221,6 +300,8 @@ impl Play {
             Some(Op::Read(pipe)) => (Wait::Descriptors(pipe, 1), NEVER),
             Some(Op::Join(other)) => (Wait::Join(other), NEVER),
             Some(Op::Outside) if done > 0 => (Wait::Outside, NEVER),
+            Some(Op::Await(child)) => (Wait::Child(child), NEVER),
+            Some(Op::Hear(child)) => (Wait::Peer(PIPES + child, 1), NEVER),
             _ => (Wait::Nothing, NEVER),
         }
     }
@@ -243,6 +324,14 @@ impl Play {
             };
             let (wait, deadline) = self.need(me);
             let now = self.model.now();
+            if self.at[me as usize] != self.asked[me as usize] {
+                self.asked[me as usize] = self.at[me as usize];
+                let is_foreign = self.model.is_foreign(wait, &self.stage);
+                if is_foreign && self.model.looks_at_once(wait, deadline, now) {
+                    self.stage.rest();
+                    self.model.accept_at_once(me, wait, &self.stage);
+                }
+            }
             let reason = match self.model.wake_of(me, wait, deadline, now, &self.stage) {
                 Some(_) if self.model.threads[me as usize].budget > 0 => {
                     if self.step(me, op) {
@@ -255,7 +344,10 @@ impl Play {
                     Switch::Yielded
                 }
                 Some(_) => Switch::Preempt,
-                None => Switch::Blocked,
+                None => {
+                    self.model.threads[me as usize].accepted = false;
+                    Switch::Blocked
+                }
             };
             if let Some(verdict) = self.model.check_limits(&self.stage) {
                 return match verdict {
@@ -316,6 +408,27 @@ impl Play {
                 self.at[me as usize].1 = 1;
                 return false;
             }
+            Op::Start(number, work) => {
+                let child = Child { work, n_looks: 0, has_ended: false };
+                self.stage.children.borrow_mut().insert(number, child);
+                self.model.n_processes += 1;
+                true
+            }
+            Op::Tell(number) => {
+                if let Some(child) = self.stage.children.borrow_mut().get_mut(&number) {
+                    child.has_ended |= child.work == Work::Told;
+                }
+                true
+            }
+            Op::Await(number) => {
+                self.stage.children.borrow_mut().remove(&number);
+                self.model.threads[me as usize].accepted = false;
+                true
+            }
+            Op::Hear(_) => {
+                self.model.threads[me as usize].accepted = false;
+                true
+            }
             Op::Sleep(_) | Op::TimedWait(_) | Op::Join(_) | Op::Exit => true,
             Op::Work(n) | Op::Spin(n) => done + 1 == n,
             Op::Read(pipe) => {
@@ -365,9 +478,17 @@ impl Play {
                     self.model.jump(ns, &self.stage);
                     self.jumps.push(self.model.now());
                 }
+                Decision::Look { what: Look::Rest, .. } => {
+                    let rest = self.stage.rest();
+                    self.model.rested(&mut question, rest, true, &self.stage);
+                }
                 Decision::Look { what, ns } => {
                     self.looks.push((what, ns));
-                    if ns == NEVER {
+                    let has_come =
+                        matches!(what, Look::Peers { .. }) && self.stage.end(Work::Asleep);
+                    if has_come {
+                        self.model.found(&mut question, what);
+                    } else if ns == NEVER {
                         return Err(End::Waiting);
                     }
                 }

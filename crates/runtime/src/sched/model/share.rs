@@ -105,6 +105,8 @@ impl Thread {
             | Wait::Loader(_)
             | Wait::Unwaited(_)
             | Wait::Descriptors(..)
+            | Wait::Peer(..)
+            | Wait::Child(_)
             | Wait::Signal
             | Wait::SignalOf(_)
             | Wait::Timer

@@ -498,6 +498,10 @@ impl World for InTurn {
         false
     }
 
+    fn has_child_changed(&self, _: u64) -> bool {
+        false
+    }
+
     fn has_helpers(&self) -> bool {
         false
     }
@@ -609,4 +613,111 @@ fn a_schedule_does_not_wait_for_pipes_inside() {
     let mut stuck = Play::new(&program("work:1 <p\n<p"), By::Schedule(schedule));
     assert_eq!(stuck.perform(), End::Stuck);
     assert!(play.looks.is_empty() && stuck.looks.is_empty());
+}
+
+/// Programs with child processes that work, sleep alone, or wait to be told.
+const WITH_CHILDREN: [&str; 8] = [
+    "busy:1 work:3 await:1 work:2\n+a work:2 -a work:9",
+    "busy:1 busy:2 await:1 +a -a\nwork:5 await:2 +a work:2 -a",
+    "busy:1 hear:1 +a -a await:1\nwork:4 +a -a hear:1 work:1",
+    "told:1 await:1 +a -a\nwork:6 tell:1 +a -a",
+    "told:1 busy:2 await:1 +a -a\nawait:2 tell:1 +a -a\nwork:7 +a -a",
+    "busy:1 spin:90 await:1\nhear:1 work:3",
+    "busy:1 sleep:5000 await:1\nhear:1 sleep:300 work:4\nsleep:1000 work:2",
+    "asleep:1 await:1 work:2 +a -a\n+a work:3 -a",
+];
+
+/// When a child that works ends makes no difference, to anything.
+#[test]
+fn the_speed_of_children_does_not_matter() {
+    for text in WITH_CHILDREN {
+        let program = program(text);
+        for policy in POLICIES {
+            for seed in 0..20 {
+                let play = |n_looks: u32| {
+                    let mut play = Play::new(&program, By::Policy(policy, seed)).speed(n_looks);
+                    let end = play.perform();
+                    (end, play.performed, play.jumps, play.schedule)
+                };
+                let slow = play(u32::MAX);
+                assert_eq!(slow.0, End::Finished, "{text}, {policy:?}, {seed}");
+                for n_looks in 0..12 {
+                    assert_eq!(play(n_looks), slow, "{text}, {policy:?}, {seed}, {n_looks}");
+                }
+            }
+        }
+    }
+}
+
+/// And what was done once can be done again, with children of any speed.
+#[test]
+fn the_schedule_of_a_run_with_children_repeats_it() {
+    for text in WITH_CHILDREN {
+        let program = program(text);
+        for policy in POLICIES {
+            for seed in 0..20 {
+                let mut first = Play::new(&program, By::Policy(policy, seed)).speed(3);
+                assert_eq!(first.perform(), End::Finished);
+                let last = first.performed.last().map_or(0, |&(who, _)| who);
+                let rest = Step { thread: last, count: u64::MAX, site: Site::UNKNOWN };
+                let mut schedule = first.schedule.clone();
+                if !matches!(schedule.last(), Some(Item::Stretch(step)) if step.thread == last) {
+                    schedule.push(Item::Stretch(rest));
+                }
+                for n_looks in [0, 1, 5, u32::MAX] {
+                    let by = By::Schedule(schedule.clone());
+                    let mut second = Play::new(&program, by).speed(n_looks);
+                    let again = second.perform();
+                    assert_eq!(
+                        (End::Finished, &first.performed),
+                        (again, &second.performed),
+                        "{text}, {policy:?}, {seed}, {n_looks}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Time does not jump while a child works, and not before one that waits by the clock either.
+#[test]
+fn a_child_that_works_comes_before_the_next_deadline() {
+    for policy in POLICIES {
+        let mut play = Play::new(&program("busy:1 sleep:1000\nawait:1"), By::Policy(policy, 1));
+        assert_eq!(play.perform(), End::Finished);
+        assert_eq!(play.performed.last(), Some(&(0, Op::Sleep(1000))), "{policy:?}");
+        assert!(play.looks.is_empty(), "{:?}", play.looks);
+    }
+}
+
+/// A child that waits by the clock is granted the real time to the deadline, which then decides;
+/// without a deadline only how long it takes depends on it.
+#[test]
+fn time_passes_as_real_time_while_a_child_sleeps() {
+    let looks = |text: &str| {
+        let mut play = Play::new(&program(text), By::Policy(Code::Rr, 0));
+        assert_eq!(play.perform(), End::Finished, "{text}");
+        play.looks
+    };
+    let looked = looks("asleep:1 sleep:1000\nawait:1");
+    assert!(
+        matches!(looked[..], [(Look::Peers { decides: true }, ns)] if ns <= 1000),
+        "{looked:?}"
+    );
+    assert_eq!(looks("asleep:1 await:1\n+a -a"), [(Look::Peers { decides: false }, NEVER)]);
+    let two = looks("asleep:1 asleep:2 await:1\nawait:2");
+    assert_eq!(two, [(Look::Peers { decides: true }, NEVER)]);
+}
+
+/// Children that wait for us do not hold up time, and are no help to threads that wait for each
+/// other.
+#[test]
+fn children_that_wait_for_us_change_nothing() {
+    let mut play =
+        Play::new(&program("told:1 sleep:1000 tell:1\nawait:1"), By::Policy(Code::Rr, 0));
+    assert_eq!(play.perform(), End::Finished);
+    assert!(play.looks.is_empty(), "{:?}", play.looks);
+    check("told:1 +a sleep:100 +b -b -a\n+b sleep:100 +a -a -b", End::Stuck);
+    // Nobody tells it, but somebody outside might.
+    check("told:1 await:1", End::Waiting);
 }

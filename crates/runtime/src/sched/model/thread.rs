@@ -45,6 +45,10 @@ pub(crate) enum Wait {
     Sleep,
     /// One of these descriptors ready: address and number of `pollfd`s.
     Descriptors(u64, u32),
+    /// The same, and a child process may have the other end of one of them.
+    Peer(u64, u32),
+    /// A child process to end or to stop: the address of which.
+    Child(u64),
     /// A signal handler.
     Signal,
     /// A signal sent after this many were, which it will then look for.
@@ -73,7 +77,8 @@ impl Wait {
             Self::Loader(at) => (State::Loader, at),
             Self::Timer => (State::Timer, 0),
             Self::Sleep => (State::Sleep, 0),
-            Self::Descriptors(at, _) => (State::Descriptor, at),
+            Self::Descriptors(at, _) | Self::Peer(at, _) => (State::Descriptor, at),
+            Self::Child(_) => (State::Child, 0),
             Self::Signal | Self::SignalOf(_) => (State::SignalWait, 0),
             Self::Outside => (State::Outside, 0),
             Self::Back => (State::Ready, 0),
@@ -88,6 +93,8 @@ impl Wait {
                 | Self::Semaphore(_)
                 | Self::Sleep
                 | Self::Descriptors(..)
+                | Self::Peer(..)
+                | Self::Child(_)
                 | Self::Signal
                 | Self::SignalOf(_)
         )
@@ -102,6 +109,8 @@ impl Wait {
                 | Self::Join(_)
                 | Self::Sleep
                 | Self::Descriptors(..)
+                | Self::Peer(..)
+                | Self::Child(_)
                 | Self::Signal
                 | Self::SignalOf(_)
         )
@@ -155,6 +164,9 @@ pub(crate) struct Thread {
     pub(crate) access: (u64, bool),
     /// A wake-up that it received, and from whom.
     pub(crate) woken: Option<(Wake, u32)>,
+    /// Whether what it waits for has come from a child process, and is accepted: see
+    /// [`super::children`].
+    pub(crate) accepted: bool,
     /// Whether it yielded, so that others go first.
     pub(crate) yielded: bool,
     /// Steps performed since it got the turn.
@@ -214,6 +226,7 @@ impl Thread {
             pc: 0,
             access: (0, false),
             woken: None,
+            accepted: false,
             yielded: false,
             stretch: 0,
             steps: 0,

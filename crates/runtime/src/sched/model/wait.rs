@@ -44,7 +44,16 @@ impl Model {
             || self.wake_of(id, thread.wait, thread.deadline, self.now(), world).is_some()
     }
 
+    /// Whether the thread can perform its operation. What a child process may bring about has to be
+    /// accepted first; a wake-up from a thread of ours counts at once.
     pub(super) fn ready(&self, id: u32, wait: Wait, world: &impl World) -> bool {
+        let thread = &self.threads[id as usize];
+        let may = thread.accepted || thread.woken.is_some() || !self.is_foreign(wait, world);
+        may && self.is_there(id, wait, world)
+    }
+
+    /// Whether what the thread waits for is there.
+    pub(super) fn is_there(&self, id: u32, wait: Wait, world: &impl World) -> bool {
         let object = |at: u64| self.objects.get(&at);
         match wait {
             Wait::Nothing => true,
@@ -71,7 +80,8 @@ impl Model {
             }
             Wait::Timer => self.n_expired > 0,
             Wait::Unwaited(at) => self.waiters(|wait| wait == Wait::Cond(at)).is_empty(),
-            Wait::Descriptors(at, n) => world.any_ready(at, n),
+            Wait::Descriptors(at, n) | Wait::Peer(at, n) => world.any_ready(at, n),
+            Wait::Child(at) => world.has_child_changed(at),
             Wait::SignalOf(n_seen) => self.n_signals != n_seen,
             Wait::Sleep | Wait::Signal | Wait::Outside | Wait::Back => false,
         }

@@ -16,6 +16,10 @@ pub(crate) trait World {
     /// child process and no helpers.
     fn is_inside(&self, at: u64, n: u32) -> bool;
 
+    /// Whether a child process has ended or stopped that is waited for in this way; `at` is the
+    /// address of which, as in [`Wait::Child`](super::thread::Wait::Child). Also if there is none.
+    fn has_child_changed(&self, at: u64) -> bool;
+
     /// Whether the process has a child that has not been waited for.
     fn has_children(&self) -> bool;
 
