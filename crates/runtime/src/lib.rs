@@ -49,10 +49,12 @@ mod export;
 mod real;
 #[allow(unsafe_code, reason = "calls libc, and stores where the program says")]
 mod key;
-#[allow(unsafe_code, reason = "calls the program's signal handlers")]
-mod signals;
 mod random;
 mod allow;
+#[allow(unsafe_code, reason = "reads errno and the frames of running handlers")]
+mod handler;
+#[allow(unsafe_code, reason = "calls the program's signal handlers")]
+mod signals;
 #[allow(unsafe_code, reason = "the shadow of the target's heap")]
 mod freed;
 #[allow(unsafe_code, reason = "the states of the target's memory, shared with the parent")]

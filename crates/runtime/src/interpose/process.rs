@@ -19,8 +19,6 @@ export! {
     vfork => fork_inner;
     posix_spawn => spawn;
     posix_spawnp => spawn_in_path;
-    popen => popen_inner;
-    exit => exit_inner;
     _exit => exit_now;
     _Exit => exit_now;
     quick_exit => quick_exit_inner;
@@ -28,11 +26,19 @@ export! {
     atexit => atexit_inner;
 }
 
+export! { unsafe OTHER:
+    popen => popen_inner;
+    exit => exit_inner;
+}
+
 export_cancellable! {
     waitpid => waitpid_inner;
     wait => wait_inner;
     wait4 => wait4_inner;
     waitid => waitid_inner;
+}
+
+export_cancellable! { unsafe OTHER:
     system => system_inner;
 }
 
@@ -212,6 +218,8 @@ extern "C" fn atexit_inner(routine: usize) -> c_int {
 
 extern "C" fn exit_inner(status: c_int) {
     let pc = hook::caller();
+    // If a handler exits, that is its mistake, and not what happens at the exit.
+    tls::set(tls::HANDLER, 0);
     step(pc);
     hook::record(Kind::Exit, status as u8, 0, 0, pc, &[]);
     real!(exit(status => c_int));

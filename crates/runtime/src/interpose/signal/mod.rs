@@ -17,6 +17,7 @@ use core::ffi::c_void;
 use libc::{c_int, sigaction as Action, siginfo_t};
 
 use crate::guarded::Guarded;
+use crate::handler::Arrival;
 use crate::real::real;
 use crate::signals::{self, AREA_BYTES, DISPOSITIONS, STACK_BYTES};
 use crate::{shared, sys, tls};
@@ -87,7 +88,10 @@ extern "C" fn handler(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
             // The handler is the program's code: signals sent to it are deferred again.
             let before = tls::get(tls::SIGNALS_NOW);
             tls::set(tls::SIGNALS_NOW, 0);
-            death::while_interrupted(context, || signals::call(disposition, signal, info, context));
+            let arrival = if now { Arrival::Synchronous } else { Arrival::Asynchronous };
+            death::while_interrupted(context, || {
+                signals::call(disposition, signal, info, context, arrival);
+            });
             tls::set(tls::SIGNALS_NOW, before);
         }
     }
