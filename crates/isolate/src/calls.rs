@@ -116,6 +116,7 @@ pub(crate) fn n_arguments(name: &str) -> Option<usize> {
         | "dup2"
         | "listen"
         | "shutdown"
+        | "vprintf"
         | "gettimeofday" => 2,
         "memcpy"
         | "memmove"
@@ -152,6 +153,7 @@ pub(crate) fn n_arguments(name: &str) -> Option<usize> {
         | "strtoul"
         | "dup3"
         | "vfprintf"
+        | "__vprintf_chk"
         | "lseek" => 3,
         "getdelim" | "memmem" | "strftime" | "vsnprintf" | "pthread_create" | "fread"
         | "fwrite" | "qsort" | "__memcpy_chk" | "__memmove_chk" | "__mempcpy_chk"

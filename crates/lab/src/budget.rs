@@ -25,6 +25,8 @@ use raddle_trial::allowed::Lifted;
 use raddle_trial::verdict::Verdict;
 use raddle_trial::{Trial, interrupt};
 
+use crate::remarks::{RemarkTallies, RemarkTally};
+
 /// What a command may execute.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -49,6 +51,7 @@ pub struct Budget {
     start: Instant,
     time_max: Duration,
     allowed: Mutex<Vec<AllowedTally>>,
+    remarks: Mutex<RemarkTallies>,
 }
 
 /// How often a judgement was allowed in all executions.
@@ -83,6 +86,7 @@ impl Budget {
             start: Instant::now(),
             time_max: limits.time_max,
             allowed: Mutex::default(),
+            remarks: Mutex::default(),
         }
     }
 
@@ -95,6 +99,17 @@ impl Budget {
     fn tallies(&self) -> MutexGuard<'_, Vec<AllowedTally>> {
         // Tallies are changed as a whole, so whatever a panicking thread left is consistent.
         self.allowed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Mistakes so far that no execution failed by, in order of their kind and place.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<RemarkTally> {
+        self.remark_tallies().tallies.clone()
+    }
+
+    fn remark_tallies(&self) -> MutexGuard<'_, RemarkTallies> {
+        // As above.
+        self.remarks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Executions so far.
@@ -225,6 +240,7 @@ impl Budget {
         for lifted in &trial.execution.allowed {
             self.count_allowed(lifted, run);
         }
+        self.remark_tallies().count(&trial.execution.remarks, run);
     }
 
     fn count_allowed(&self, lifted: &Lifted, run: &Run) {

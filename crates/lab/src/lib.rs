@@ -9,6 +9,7 @@
 
 pub mod error;
 pub mod progress;
+pub mod remarks;
 pub mod budget;
 pub mod executor;
 pub mod recorded;

@@ -331,12 +331,13 @@ impl ExpiryName {
     }
 }
 
-/// What does not end a run.
+/// What does not end a run, and which notes are left out.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct AllowArgs {
     /// Let runs go on where raddle would end them, everywhere or only in the function WHERE:
     /// use-after-free, double-free, foreign-unlock, destroyed, misuse (includes the last two), or
-    /// self-deadlock; several are separated by commas
+    /// self-deadlock; or leave out notes: handler-errno, handler-unsafe, or leak; several are
+    /// separated by commas
     #[arg(long, value_name = "WHAT[@WHERE]")]
     pub(crate) allow: Vec<AllowedList>,
 }

@@ -134,6 +134,7 @@ pub(crate) fn hunt(mut args: HuntArgs) -> Result<Exit> {
                 None => say::news(&names.ending(&trial.execution, None)),
             }
             say::notes(names.allowed(&trial.execution.run, &trial.execution.allowed));
+            say::notes(names.remarks(&trial.execution.run, &trial.execution.remarks));
             say::news(NO_RUN);
             return Ok(Exit::Unjudged);
         }

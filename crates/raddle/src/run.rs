@@ -112,6 +112,7 @@ impl<'a> Prepared<'a> {
         };
         say::news(&text);
         say::notes(names.allowed(&execution.run, &execution.allowed));
+        say::notes(names.remarks(&execution.run, &execution.remarks));
         if let Verdict::Fail(_) = verdict {
             say::again(again);
         }

@@ -74,20 +74,44 @@ fn a_plain_access_takes_six_instructions_and_eleven_after_a_free() {
     }
 }
 
-/// The instructions from an address to the return. Of the conditional branches on the way the
-/// first are taken or not as told, and none of the others.
-fn path(library: &object::File<'_>, address: u64, taken: &[bool]) -> Vec<Instruction> {
+/// Outside signal handlers, a replaced function that they must not call takes two more: a
+/// comparison and a branch that is not taken.
+#[test]
+fn a_look_for_a_handler_takes_two_instructions() {
+    let library = object::File::parse(LIBRARY).expect("an ELF file");
+    for (name, n) in [("sem_post", 4), ("malloc", 6), ("calloc", 6), ("free", 6)] {
+        let symbol =
+            library.dynamic_symbols().find(|symbol| symbol.name() == Ok(name)).expect(name);
+        let code = code_at(&library, symbol.address());
+        let text: Vec<String> = Decoder::with_ip(64, code, symbol.address(), DecoderOptions::NONE)
+            .into_iter()
+            .scan(false, |is_over, instruction| {
+                let is_last = instruction.flow_control() == FlowControl::UnconditionalBranch;
+                (!std::mem::replace(is_over, is_last)).then(|| instruction.to_string())
+            })
+            .collect();
+        assert_eq!(text.len(), n, "{name}: {text:#?}");
+    }
+}
+
+/// The machine code from an address to the end of its section.
+fn code_at<'data>(library: &object::File<'data>, address: u64) -> &'data [u8] {
     use object::ObjectSection as _;
     let section = library
         .sections()
         .find(|section| (section.address()..section.address() + section.size()).contains(&address))
         .expect("a section");
-    let data = section.data().expect("its bytes");
+    &section.data().expect("its bytes")[(address - section.address()) as usize..]
+}
+
+/// The instructions from an address to the return. Of the conditional branches on the way the
+/// first are taken or not as told, and none of the others.
+fn path(library: &object::File<'_>, address: u64, taken: &[bool]) -> Vec<Instruction> {
     let mut taken = taken.iter();
     let mut path = Vec::new();
     let mut at = address;
     loop {
-        let code = &data[(at - section.address()) as usize..];
+        let code = code_at(library, at);
         let instruction = Decoder::with_ip(64, code, at, DecoderOptions::NONE).decode();
         path.push(instruction);
         at = match instruction.flow_control() {

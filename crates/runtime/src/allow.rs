@@ -1,12 +1,14 @@
-//! Judgements that the plan allows: where they would end the run, it goes on.
+//! Judgements that the plan allows: where they would end the run, it goes on. Remarks that it
+//! allows are not made.
 //!
-//! A judgement is allowed everywhere, or in pieces of code that the parent has found by name: the
-//! runtime knows no names. All of this is looked at only when a judgement is due.
+//! Both are allowed everywhere, or in pieces of code that the parent has found by name: the
+//! runtime knows no names. All of this is looked at only when a judgement or remark is due.
 
 use core::sync::atomic::Ordering;
 
 use raddle_trace::allow::Judgement;
 use raddle_trace::control::ALLOWED_CODE_MAX;
+use raddle_trace::remark::Remark;
 
 use crate::{modules, shared};
 
@@ -16,14 +18,24 @@ pub(crate) fn anywhere(judgement: Judgement) -> bool {
     let control = shared::control();
     let is_in = |set: u64| set & u64::from(judgement.bit()) != 0;
     is_in(control.plan.allowed.load(Ordering::Relaxed).into())
-        || code().any(|code| is_in(code.judgements.load(Ordering::Relaxed)))
+        || code().any(|code| is_in(code.set.load(Ordering::Relaxed)))
 }
 
 /// Whether a judgement on what the program does at a code address is allowed.
 #[cold]
 pub(crate) fn is_allowed(judgement: Judgement, pc: u64) -> bool {
+    is_allowed_at(judgement.bit(), pc)
+}
+
+/// Whether a remark on what the program does at a code address is not to be made.
+#[cold]
+pub(crate) fn is_silent(remark: Remark, pc: u64) -> bool {
+    is_allowed_at(remark.bit(), pc)
+}
+
+fn is_allowed_at(bit: u32, pc: u64) -> bool {
     let control = shared::control();
-    if control.plan.allowed.load(Ordering::Relaxed) & judgement.bit() != 0 {
+    if control.plan.allowed.load(Ordering::Relaxed) & bit != 0 {
         return true;
     }
     if control.plan.n_allowed_code.load(Ordering::Relaxed) == 0 {
@@ -33,7 +45,7 @@ pub(crate) fn is_allowed(judgement: Judgement, pc: u64) -> bool {
     let site = modules::site(pc.wrapping_sub(1)).0;
     code().any(|code| {
         (code.start.load(Ordering::Relaxed)..code.end.load(Ordering::Relaxed)).contains(&site)
-            && code.judgements.load(Ordering::Relaxed) & u64::from(judgement.bit()) != 0
+            && code.set.load(Ordering::Relaxed) & u64::from(bit) != 0
     })
 }
 

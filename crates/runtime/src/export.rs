@@ -45,10 +45,48 @@ global_asm!(
     begin = sym crate::sched::begin_cancellation,
 );
 
+/// Instructions of a trampoline whose function signal handlers must not call, for where `r10` holds
+/// the place of the thread-local words: two while no handler runs. None for other functions.
+macro_rules! if_in_handler {
+    (SAFE) => {
+        ""
+    };
+    ($class:ident) => {
+        concat!("cmp qword ptr fs:[r10 + ", $crate::tls::handler_word!(), "], 0\njne 7f\n8:")
+    };
+}
+pub(crate) use if_in_handler;
+
+/// The rest of them, out of the way.
+macro_rules! then_look {
+    (SAFE $name:ident) => {
+        ""
+    };
+    ($class:ident $name:ident) => {
+        concat!(
+            "7: lea r11, [rip + 9f]\n",
+            "mov r10d, ",
+            $crate::handler::class!($class),
+            "\ncall raddle_unsafe_call\njmp 8b\n",
+            ".pushsection .rodata.raddle_names, \"a\", @progbits\n9: .asciz \"",
+            stringify!($name),
+            "\"\n.popsection"
+        )
+    };
+}
+pub(crate) use then_look;
+
 /// Exports functions under names of libc. Each stores its return address and continues in a
-/// function of ours.
+/// function of ours. The functions of a list that begins with `unsafe CLASS:` are not
+/// async-signal-safe (see [`crate::handler`]); that holds for all of these macros.
 macro_rules! export {
+    (unsafe $class:ident: $($name:ident => $inner:path;)*) => {$(
+        $crate::export::export!(@one $class $name $inner);
+    )*};
     ($($name:ident => $inner:path;)*) => {$(
+        $crate::export::export!(@one SAFE $name $inner);
+    )*};
+    (@one $class:ident $name:ident $inner:path) => {
         /// See the inner function.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
@@ -57,12 +95,14 @@ macro_rules! export {
                 "mov r10, qword ptr [rip + raddle_tls@GOTTPOFF]",
                 "mov r11, qword ptr [rsp]",
                 "mov qword ptr fs:[r10 + {caller}], r11",
+                $crate::export::if_in_handler!($class),
                 "jmp {inner}",
+                $crate::export::then_look!($class $name),
                 caller = const $crate::tls::CALLER,
                 inner = sym $inner,
             )
         }
-    )*};
+    };
 }
 pub(crate) use export;
 
@@ -74,7 +114,13 @@ pub(crate) use export;
 /// exception. With `left by`, the unwinder then calls a function of ours, of the type of
 /// a personality routine.
 macro_rules! export_cancellable {
+    (unsafe $class:ident: $($name:ident => $inner:path $(, left by $left:path)?;)*) => {$(
+        $crate::export::export_cancellable!(@one $class $name $inner $(, left by $left)?);
+    )*};
     ($($name:ident => $inner:path $(, left by $left:path)?;)*) => {$(
+        $crate::export::export_cancellable!(@one SAFE $name $inner $(, left by $left)?);
+    )*};
+    (@one $class:ident $name:ident $inner:path $(, left by $left:path)?) => {
         #[allow(non_snake_case, reason = "it has the function's name")]
         mod $name {
             /// libc's function. Of condition variables it has two generations; the first version of
@@ -97,6 +143,7 @@ macro_rules! export_cancellable {
                 "mov r10, qword ptr [rip + raddle_tls@GOTTPOFF]",
                 "mov r11, qword ptr [rsp]",
                 "mov qword ptr fs:[r10 + {caller}], r11",
+                $crate::export::if_in_handler!($class),
                 "push qword ptr [rsp + 8]",
                 ".cfi_adjust_cfa_offset 8",
                 "call {inner}",
@@ -125,6 +172,7 @@ macro_rules! export_cancellable {
                 "pop rdi",
                 ".cfi_adjust_cfa_offset -56",
                 "jmp rax",
+                $crate::export::then_look!($class $name),
                 ".cfi_endproc",
                 $(left = sym $left,)?
                 mode = sym $crate::shared::MODE,
@@ -136,7 +184,7 @@ macro_rules! export_cancellable {
                 cancelled = sym $crate::export::raddle_cancel,
             )
         }
-    )*};
+    };
 }
 pub(crate) use export_cancellable;
 
@@ -144,7 +192,13 @@ pub(crate) use export_cancellable;
 /// arguments and returns the address of libc's function, which then runs as if it had been called
 /// directly. So no frame of ours is below callbacks of the program's.
 macro_rules! export_noted {
+    (unsafe $class:ident: $($name:ident => $note:path;)*) => {$(
+        $crate::export::export_noted!(@one $class $name $note);
+    )*};
     ($($name:ident => $note:path;)*) => {$(
+        $crate::export::export_noted!(@one SAFE $name $note);
+    )*};
+    (@one $class:ident $name:ident $note:path) => {
         /// See the function that looks at its arguments.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
@@ -154,6 +208,7 @@ macro_rules! export_noted {
                 "mov r10, qword ptr [rip + raddle_tls@GOTTPOFF]",
                 "mov r11, qword ptr [rsp]",
                 "mov qword ptr fs:[r10 + {caller}], r11",
+                $crate::export::if_in_handler!($class),
                 "push rdi",
                 "push rsi",
                 "push rdx",
@@ -172,19 +227,26 @@ macro_rules! export_noted {
                 "pop rdi",
                 ".cfi_adjust_cfa_offset -56",
                 "jmp rax",
+                $crate::export::then_look!($class $name),
                 ".cfi_endproc",
                 caller = const $crate::tls::CALLER,
                 note = sym $note,
             )
         }
-    )*};
+    };
 }
 pub(crate) use export_noted;
 
 /// As [`export_noted!`], for functions with a variable number of arguments, some of which may be in
 /// vector registers.
 macro_rules! export_noted_variadic {
+    (unsafe $class:ident: $($name:ident => $note:path;)*) => {$(
+        $crate::export::export_noted_variadic!(@one $class $name $note);
+    )*};
     ($($name:ident => $note:path;)*) => {$(
+        $crate::export::export_noted_variadic!(@one SAFE $name $note);
+    )*};
+    (@one $class:ident $name:ident $note:path) => {
         /// See the function that looks at its arguments.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
@@ -194,6 +256,7 @@ macro_rules! export_noted_variadic {
                 "mov r10, qword ptr [rip + raddle_tls@GOTTPOFF]",
                 "mov r11, qword ptr [rsp]",
                 "mov qword ptr fs:[r10 + {caller}], r11",
+                $crate::export::if_in_handler!($class),
                 "sub rsp, 200",
                 ".cfi_adjust_cfa_offset 200",
                 "movaps xmmword ptr [rsp], xmm0",
@@ -232,19 +295,26 @@ macro_rules! export_noted_variadic {
                 "add rsp, 200",
                 ".cfi_adjust_cfa_offset -200",
                 "jmp r11",
+                $crate::export::then_look!($class $name),
                 ".cfi_endproc",
                 caller = const $crate::tls::CALLER,
                 note = sym $note,
             )
         }
-    )*};
+    };
 }
 pub(crate) use export_noted_variadic;
 
 /// Exports functions with a variable number of arguments. The inner function gets the fixed ones
 /// and a `va_list`, in the named register of the argument that follows them.
 macro_rules! export_variadic {
+    (unsafe $class:ident: $($name:ident($n_fixed:literal, $register:literal) => $inner:path;)*) => {$(
+        $crate::export::export_variadic!(@one $class $name $n_fixed, $register, $inner);
+    )*};
     ($($name:ident($n_fixed:literal, $register:literal) => $inner:path;)*) => {$(
+        $crate::export::export_variadic!(@one SAFE $name $n_fixed, $register, $inner);
+    )*};
+    (@one $class:ident $name:ident $n_fixed:literal, $register:literal, $inner:path) => {
         /// See the inner function.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
@@ -254,6 +324,7 @@ macro_rules! export_variadic {
                 "mov r10, qword ptr [rip + raddle_tls@GOTTPOFF]",
                 "mov r11, qword ptr [rsp]",
                 "mov qword ptr fs:[r10 + {caller}], r11",
+                $crate::export::if_in_handler!($class),
                 "sub rsp, 216",
                 ".cfi_adjust_cfa_offset 216",
                 // The area of registers, as the ABI wants it.
@@ -287,12 +358,13 @@ macro_rules! export_variadic {
                 "add rsp, 216",
                 ".cfi_adjust_cfa_offset -216",
                 "ret",
+                $crate::export::then_look!($class $name),
                 ".cfi_endproc",
                 caller = const $crate::tls::CALLER,
                 n_fixed = const $n_fixed,
                 inner = sym $inner,
             )
         }
-    )*};
+    };
 }
 pub(crate) use export_variadic;

@@ -8,7 +8,7 @@
 //!
 //! - What was open when the program started may have other ends elsewhere.
 //! - A child process inherits descriptors, and may pass them on. Whoever asks knows whether there
-//!   was one; those that libc starts by itself (`system`) are noted here ([`expose`]).
+//!   was one.
 //! - A message with control data may carry descriptors, in either direction.
 //! - A handler may be called for a signal from outside, and write to a pipe.
 //! - The kernel itself writes for `io_uring` and asynchronous I/O ([`has_asynchronous_io`]).

@@ -53,12 +53,14 @@ mod real;
 mod loader;
 #[allow(unsafe_code, reason = "calls libc, and stores where the program says")]
 mod key;
-#[allow(unsafe_code, reason = "calls the program's signal handlers")]
-mod signals;
 #[allow(unsafe_code, reason = "asks the kernel about descriptors")]
 mod inside;
 mod random;
 mod allow;
+#[allow(unsafe_code, reason = "reads errno and the frames of running handlers")]
+mod handler;
+#[allow(unsafe_code, reason = "calls the program's signal handlers")]
+mod signals;
 #[allow(unsafe_code, reason = "the shadow of the target's heap")]
 mod freed;
 #[allow(unsafe_code, reason = "the states of the target's memory, shared with the parent")]

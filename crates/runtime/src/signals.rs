@@ -9,8 +9,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use libc::{c_int, sigaction as Action, sighandler_t, siginfo_t};
 
 use crate::guarded::Guarded;
+use crate::handler::Arrival;
 use crate::real::real;
-use crate::{sys, tls};
+use crate::{handler, sys, tls};
 
 /// Signals have numbers below this.
 pub(crate) const N: usize = 65;
@@ -70,11 +71,25 @@ pub(crate) fn call(
     signal: c_int,
     info: *mut siginfo_t,
     context: *mut c_void,
+    arrival: Arrival,
 ) {
     if disposition.flags & libc::SA_RESETHAND != 0 {
         DISPOSITIONS.lock()[signal as usize].handler = libc::SIG_DFL;
         uninstall(signal, libc::SIG_DFL);
     }
+    // SAFETY: the kernel's description, or a copy of it.
+    let code = unsafe { (*info).si_code };
+    handler::run(disposition.handler, signal, code, arrival, || {
+        call_as_declared(disposition, signal, info, context);
+    });
+}
+
+fn call_as_declared(
+    disposition: Disposition,
+    signal: c_int,
+    info: *mut siginfo_t,
+    context: *mut c_void,
+) {
     if disposition.flags & libc::SA_SIGINFO != 0 {
         // SAFETY: the program's handler, of the type that its flags say.
         let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) =
@@ -252,6 +267,8 @@ impl Due {
     pub(crate) fn handle(mut self) {
         // SAFETY: all zeros is a valid context; there is no interrupted place to describe.
         let mut context: libc::ucontext_t = unsafe { core::mem::zeroed() };
-        call(self.disposition, self.signal, &raw mut self.info, (&raw mut context).cast());
+        let context = (&raw mut context).cast();
+        let arrival = Arrival::Asynchronous;
+        call(self.disposition, self.signal, &raw mut self.info, context, arrival);
     }
 }

@@ -61,14 +61,28 @@ pub(crate) const LENT_VALUE: usize = 176;
 /// The loan that [`LENT_VALUE`] belongs to.
 pub(crate) const LENT_LOAN: usize = 184;
 
+/// While a signal handler of the program's runs: what [`crate::handler`] knows about it, as an
+/// address on its stack and a bit. 0 outside handlers.
+pub(crate) const HANDLER: usize = 192;
+
+/// [`HANDLER`], as the assembler wants it.
+macro_rules! handler_word {
+    () => {
+        "192"
+    };
+}
+pub(crate) use handler_word;
+
+const _: () = assert!(HANDLER == 192);
+
 global_asm!(
     ".section .tbss,\"awT\",@nobits",
     ".balign 64",
     ".hidden raddle_tls",
     ".type raddle_tls,@object",
     "raddle_tls:",
-    ".zero 192",
-    ".size raddle_tls, 192",
+    ".zero 200",
+    ".size raddle_tls, 200",
     ".text",
 );
 

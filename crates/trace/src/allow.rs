@@ -1,4 +1,4 @@
-//! Judgements that a run can do without.
+//! Judgements that a run can do without, and remarks that a user can do without.
 //!
 //! A run ends where the target does what no correct program does. If that is known and certain, it
 //! hides everything that comes after it. So each of these judgements can be *allowed*, everywhere
@@ -8,9 +8,12 @@
 //! [`Judgement::Misuse`] is for what no other word is for. Its word allows those of
 //! [`Judgement::ForeignUnlock`] and [`Judgement::Destroyed`] too. Operations on a null pointer
 //! cannot be allowed: there is nothing to go on with.
+//!
+//! A [`Remark`](remark::Remark) ends no run. To allow one is not to mention it.
 
 use crate::misuse::{Fault, Misuse, Operation};
 use crate::record::codes;
+use crate::remark;
 
 codes! {
     /// A judgement that ends a run unless it is allowed.
@@ -28,6 +31,8 @@ codes! {
     /// A thread waits for a lock that it holds itself.
     SelfDeadlock = 5,
 }
+
+const _: () = assert!(Judgement::ALL.len() <= remark::FIRST_BIT as usize);
 
 impl Judgement {
     /// All of them, by number.
@@ -97,7 +102,7 @@ const fn ends(operation: Operation) -> bool {
 }
 
 #[cfg(feature = "std")]
-pub use self::words::{Allowed, AllowedList};
+pub use self::words::{Allowed, AllowedList, Word};
 
 /// What is typed.
 #[cfg(feature = "std")]
@@ -109,19 +114,55 @@ mod words {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::Judgement;
+    use crate::remark::Remark;
 
-    /// A judgement that is allowed, everywhere or in one function.
+    /// What can be allowed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Word {
+        /// A judgement: runs go on where it would end them.
+        Judgement(Judgement),
+        /// A remark: it is not made.
+        Remark(Remark),
+    }
+
+    impl Word {
+        /// All of them, as messages list them.
+        fn all() -> impl Iterator<Item = Self> {
+            let judgements = Judgement::ALL.into_iter().map(Self::Judgement);
+            judgements.chain(Remark::ALL.into_iter().map(Self::Remark))
+        }
+
+        /// The set of judgements and remarks that it allows.
+        #[must_use]
+        pub const fn bits(self) -> u32 {
+            match self {
+                Self::Judgement(judgement) => judgement.allowed_bits(),
+                Self::Remark(remark) => remark.bit(),
+            }
+        }
+
+        /// As it is typed.
+        #[must_use]
+        pub const fn as_str(self) -> &'static str {
+            match self {
+                Self::Judgement(judgement) => judgement.word(),
+                Self::Remark(remark) => remark.word(),
+            }
+        }
+    }
+
+    /// What is allowed, everywhere or in one function.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Allowed {
-        /// The judgement.
-        pub judgement: Judgement,
+        /// What.
+        pub word: Word,
         /// The name of the function, as raddle prints it.
         pub function: Option<String>,
     }
 
     impl fmt::Display for Allowed {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str(self.judgement.word())?;
+            f.write_str(self.word.as_str())?;
             match &self.function {
                 Some(function) => write!(f, "@{function}"),
                 None => Ok(()),
@@ -133,20 +174,19 @@ mod words {
         type Err = String;
 
         fn from_str(text: &str) -> Result<Self, String> {
-            let (word, function) = match text.split_once('@') {
-                Some((word, function)) => (word, Some(function)),
+            let (typed, function) = match text.split_once('@') {
+                Some((typed, function)) => (typed, Some(function)),
                 None => (text, None),
             };
-            let judgement = Judgement::ALL.into_iter().find(|judgement| judgement.word() == word);
-            let Some(judgement) = judgement else {
-                let words = Judgement::ALL.map(Judgement::word);
-                let [others @ .., last] = &words;
+            let Some(word) = Word::all().find(|word| word.as_str() == typed) else {
+                let words: Vec<_> = Word::all().map(Word::as_str).collect();
+                let (last, others) = words.split_last().expect("there are words");
                 return Err(format!("expected {}, or {last}", others.join(", ")));
             };
             if function.is_some_and(str::is_empty) {
-                return Err(format!("expected the name of a function after `{word}@`"));
+                return Err(format!("expected the name of a function after `{typed}@`"));
             }
-            Ok(Self { judgement, function: function.map(ToOwned::to_owned) })
+            Ok(Self { word, function: function.map(ToOwned::to_owned) })
         }
     }
 
@@ -204,13 +244,14 @@ mod words {
             check("use-after-free@Queue::push", &["use-after-free@Queue::push"]);
             check("double-free@max<int, long>, misuse", &["double-free@max<int, long>", "misuse"]);
             check("misuse@run::{closure#0},destroyed", &["misuse@run::{closure#0}", "destroyed"]);
+            check("leak@main,handler-errno", &["leak@main", "handler-errno"]);
         }
 
         #[test]
         fn other_words_are_refused() {
             let known = "expected use-after-free, double-free, foreign-unlock, destroyed, misuse, \
-                         or self-deadlock";
-            for wrong in ["", "leak", "misuse,", "Misuse", "use after free", "use-after-free=f"] {
+                         self-deadlock, handler-errno, handler-unsafe, or leak";
+            for wrong in ["", "leaks", "misuse,", "Misuse", "use after free", "use-after-free=f"] {
                 assert_eq!(wrong.parse::<AllowedList>(), Err(known.to_owned()), "{wrong}");
             }
             let unnamed = "expected the name of a function after `misuse@`";
@@ -219,11 +260,19 @@ mod words {
 
         #[test]
         fn words_are_stored_as_they_are_typed() {
-            for judgement in Judgement::ALL {
-                let word = Allowed { judgement, function: Some("f".to_owned()) };
-                let json = serde_json::to_string(&word).expect("JSON");
-                assert_eq!(json, format!("\"{}@f\"", judgement.word()));
-                assert_eq!(serde_json::from_str::<Allowed>(&json).expect("a word"), word);
+            for word in Word::all() {
+                let allowed = Allowed { word, function: Some("f".to_owned()) };
+                let json = serde_json::to_string(&allowed).expect("JSON");
+                assert_eq!(json, format!("\"{}@f\"", word.as_str()));
+                assert_eq!(serde_json::from_str::<Allowed>(&json).expect("a word"), allowed);
+            }
+        }
+
+        #[test]
+        fn no_two_words_allow_the_same_alone() {
+            let bits: Vec<_> = Word::all().map(Word::bits).collect();
+            for (at, bit) in bits.iter().enumerate() {
+                assert!(!bits[..at].contains(bit), "{bits:?}");
             }
         }
     }

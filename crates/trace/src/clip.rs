@@ -595,8 +595,8 @@ mod tests {
         let json = String::from_utf8(clip.to_json()).expect("text");
         assert!(json.contains("\"misuse\",\n      \"double-free@f\"\n"), "{json}");
         assert_eq!(parse(&json).expect("a clip"), clip);
-        let error = parse(&json.replace("misuse", "leak")).expect_err("not a word");
-        assert!(error.to_string().contains("unknown judgement `leak`, expected use-after"));
+        let error = parse(&json.replace("misuse", "leaks")).expect_err("not a word");
+        assert!(error.to_string().contains("unknown judgement `leaks`, expected use-after"));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
 
 use crate::allow::Judgement;
 use crate::record::{RECORD_BYTES, codes};
+use crate::remark::Remark;
 
 /// Holds `PPPPPPPPPP:FFFFFFFFFF`: the parent's process id and its file descriptor of the control
 /// block, as zero-padded decimal numbers, so that its length is constant.
@@ -50,6 +51,10 @@ pub const LANES_MAX: usize = 256;
 pub const STACK_BYTES: usize = 64 << 10;
 /// Maximum number of pieces of code in which judgements are allowed.
 pub const ALLOWED_CODE_MAX: usize = 1024;
+/// Maximum number of places that [`Control::remarks`] names.
+pub const REMARKS_MAX: usize = 64;
+/// Length of a function's name in a [`RemarkSlot`]; longer ones are cut off.
+pub const CALL_BYTES: usize = 32;
 /// Maximum length of [`Control::message`].
 pub const MESSAGE_BYTES: usize = 1024;
 
@@ -115,6 +120,10 @@ pub struct Control {
     /// Where judgements are allowed that are not allowed everywhere; the first
     /// [`Plan::n_allowed_code`] count.
     pub allowed_code: [AllowedCode; ALLOWED_CODE_MAX],
+    /// What signal handlers did; the first free one has no [`RemarkSlot::key`].
+    pub remarks: [RemarkSlot; REMARKS_MAX],
+    /// Remarks at places for which there was no room.
+    pub n_remarks_lost: AtomicU64,
     /// Length of the message.
     pub message_len: AtomicU32,
     /// The runtime's own error message; or the expression, file and function of a failed
@@ -177,7 +186,8 @@ pub struct Plan {
     pub histories: AtomicI32,
     /// Length of windows in histories.
     pub window: AtomicU32,
-    /// The set of judgements that are allowed everywhere, by [`Judgement::bit`].
+    /// The set of judgements and remarks that are allowed everywhere, by [`Judgement::bit`] and
+    /// [`Remark::bit`].
     pub allowed: AtomicU32,
     /// Number of entries in [`Control::allowed_code`].
     pub n_allowed_code: AtomicU32,
@@ -192,16 +202,53 @@ pub struct AllowedCount {
     pub pc: AtomicU64,
 }
 
-/// A piece of code in which judgements are allowed.
+/// A piece of code in which judgements or remarks are allowed.
 #[repr(C)]
 pub struct AllowedCode {
     /// The [`Site`](crate::id::Site) of its first byte.
     pub start: AtomicU64,
     /// The site past its last byte.
     pub end: AtomicU64,
-    /// The set of judgements.
-    pub judgements: AtomicU64,
+    /// The set of judgements and remarks.
+    pub set: AtomicU64,
 }
+
+/// A remark on a signal handler. Thread leaks are not here: they follow from [`ThreadSlot`].
+#[repr(C)]
+pub struct RemarkSlot {
+    /// What names it, by [`RemarkSlot::key_of`]; 0 if it is free.
+    pub key: AtomicU64,
+    /// How often.
+    pub n: AtomicU64,
+    /// The handler's code address.
+    pub handler: AtomicU64,
+    /// The name of the function that was called, ended by a zero byte if it is shorter.
+    pub call: [AtomicU8; CALL_BYTES],
+}
+
+impl RemarkSlot {
+    /// A key has the code address in its lower bits, which user space never exceeds, then the signal
+    /// in a byte, then the code of the remark.
+    const SIGNAL_SHIFT: u32 = 48;
+    const REMARK_SHIFT: u32 = 56;
+
+    /// What names a remark on the handler of a signal at a code address, which is not 0.
+    #[must_use]
+    pub const fn key_of(remark: Remark, signal: u8, pc: u64) -> u64 {
+        let pc = pc & ((1 << Self::SIGNAL_SHIFT) - 1);
+        (remark as u64) << Self::REMARK_SHIFT | (signal as u64) << Self::SIGNAL_SHIFT | pc
+    }
+
+    /// The remark, the signal and the code address of a key; none of a slot that is free.
+    #[must_use]
+    pub fn of_key(key: u64) -> Option<(Remark, u8, u64)> {
+        let pc = key & ((1 << Self::SIGNAL_SHIFT) - 1);
+        let remark = Remark::from_u8((key >> Self::REMARK_SHIFT) as u8)?;
+        (pc != 0).then_some((remark, (key >> Self::SIGNAL_SHIFT) as u8, pc))
+    }
+}
+
+const _: () = assert!(size_of::<RemarkSlot>() == 56);
 
 /// In [`Plan::options`]: condition variables may wake spuriously.
 pub const SPURIOUS: u32 = 1;
@@ -313,6 +360,8 @@ pub struct ThreadSlot {
     /// For a waiting thread of a deadlock, or of a cycle beside threads that can run: the holder
     /// of what it waits for. Otherwise `u32::MAX`.
     pub holder: AtomicU32,
+    /// 1 once it is detached or has been joined.
+    pub is_gone: AtomicU32,
     /// The address of what it waits for.
     pub object: AtomicU64,
     /// Its code address.
@@ -327,6 +376,8 @@ pub struct ThreadSlot {
     pub stack_high: AtomicU64,
     /// For a wait that missed its wake-up: where that was sent.
     pub missed_pc: AtomicU64,
+    /// Where it was created; 0 if that is unknown, or if a leak of it is not to be mentioned.
+    pub spawn_pc: AtomicU64,
     /// For the runtime: its data about this thread.
     pub private: AtomicU64,
     /// The name given to `pthread_setname_np`.

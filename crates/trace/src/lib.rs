@@ -10,6 +10,7 @@ pub mod id;
 pub mod record;
 pub mod misuse;
 pub mod allow;
+pub mod remark;
 pub mod expiry;
 pub mod control;
 pub mod history;

@@ -29,6 +29,7 @@ use crate::launch::{self, Launch, LaunchError, Running};
 use crate::outcome::{self, Doubts, Outcome, Stopped};
 use crate::plan::Plan;
 use crate::recorder::Recorder;
+use crate::remarked::{self, Remarked};
 use crate::shm::Block;
 use crate::wait::{self, Status, readable};
 
@@ -85,6 +86,8 @@ pub struct Execution {
     pub lateness: Lateness,
     /// Judgements that were allowed in it.
     pub allowed: Vec<Lifted>,
+    /// Mistakes that it did not fail by.
+    pub remarks: Vec<Remarked>,
     /// What it printed, if that was captured.
     pub stdout: Option<Captured>,
     /// What it printed to standard error, if that was captured.
@@ -172,8 +175,16 @@ fn execution(
     // What it has left behind must not print any more.
     drop(family);
     let (stdout, stderr) = (finish(stdout)?, finish(stderr)?);
-    let (lateness, allowed) = (Lateness::default(), Vec::new());
-    Ok(Execution { outcome, run, schedule, lateness, allowed, stdout, stderr })
+    Ok(Execution {
+        outcome,
+        run,
+        schedule,
+        lateness: Lateness::default(),
+        allowed: Vec::new(),
+        remarks: Vec::new(),
+        stdout,
+        stderr,
+    })
 }
 
 /// Starts a target, whose time runs from now on.
@@ -311,7 +322,8 @@ fn execute_inner(
     };
     let schedule = forwarder.recorder.map(|recorder| recorder.finish(&run));
     let (lateness, allowed) = (Lateness::of(control), allowed::lifted(control));
-    Ok(Execution { lateness, allowed, ..execution(running, outcome, run, schedule)? })
+    let remarks = remarked::remarked(&block, &outcome);
+    Ok(Execution { lateness, allowed, remarks, ..execution(running, outcome, run, schedule)? })
 }
 
 /// The processors that this process may use, and so the targets that it starts.

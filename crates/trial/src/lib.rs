@@ -14,6 +14,7 @@ pub mod recorder;
 pub mod outcome;
 pub mod lateness;
 pub mod allowed;
+pub mod remarked;
 mod stack;
 pub mod last_words;
 pub mod oracle;

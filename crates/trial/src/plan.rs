@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::sync::atomic::Ordering::Relaxed;
 
-use raddle_trace::allow::{Allowed, Judgement};
+use raddle_trace::allow::{Allowed, Judgement, Word};
 use raddle_trace::control::{
     ALLOWED_CODE_MAX, ALONE, BY_SITES, Deliver, LANES_MAX, Layout, Mode, Policy, SPURIOUS, STRICT,
 };
@@ -44,11 +44,11 @@ pub struct Plan {
     pub cpu: Option<u32>,
 }
 
-/// Judgements that do not end a run.
+/// Judgements that do not end a run, and remarks that are not made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Allow {
     words: Vec<Allowed>,
-    code: Vec<(Judgement, Range<Site>)>,
+    code: Vec<(Word, Range<Site>)>,
 }
 
 impl Allow {
@@ -58,10 +58,10 @@ impl Allow {
         mut code_of: impl FnMut(&str) -> Result<Vec<Range<Site>>, E>,
     ) -> Result<Self, AllowError<E>> {
         let mut code = Vec::new();
-        for Allowed { judgement, function } in &words {
+        for Allowed { word, function } in &words {
             let Some(function) = function else { continue };
             let ranges = code_of(function).map_err(AllowError::Function)?;
-            code.extend(ranges.into_iter().map(|range| (*judgement, range)));
+            code.extend(ranges.into_iter().map(|range| (*word, range)));
         }
         if code.len() > ALLOWED_CODE_MAX {
             return Err(AllowError::TooMuch { n: code.len() });
@@ -79,19 +79,19 @@ impl Allow {
     #[must_use]
     pub fn reaches_freed_memory(&self) -> bool {
         let bits = Judgement::UseAfterFree.bit() | Judgement::Destroyed.bit();
-        self.words.iter().any(|word| word.judgement.allowed_bits() & bits != 0)
+        self.words.iter().any(|allowed| allowed.word.bits() & bits != 0)
     }
 
     fn store(&self, block: &Block) {
         let control = block.control();
-        let everywhere = self.words.iter().filter(|word| word.function.is_none());
-        let bits = everywhere.fold(0, |bits, word| bits | word.judgement.allowed_bits());
+        let everywhere = self.words.iter().filter(|allowed| allowed.function.is_none());
+        let bits = everywhere.fold(0, |bits, allowed| bits | allowed.word.bits());
         control.plan.allowed.store(bits, Relaxed);
         control.plan.n_allowed_code.store(self.code.len() as u32, Relaxed);
-        for ((judgement, range), code) in self.code.iter().zip(&control.allowed_code) {
+        for ((word, range), code) in self.code.iter().zip(&control.allowed_code) {
             code.start.store(range.start.0, Relaxed);
             code.end.store(range.end.0, Relaxed);
-            code.judgements.store(judgement.allowed_bits().into(), Relaxed);
+            code.set.store(word.bits().into(), Relaxed);
         }
     }
 }
@@ -380,6 +380,7 @@ impl FromStr for Delay {
 #[cfg(test)]
 mod tests {
     use raddle_trace::id::{Site, ThreadId};
+    use raddle_trace::remark::Remark;
 
     use super::*;
 
@@ -424,18 +425,20 @@ mod tests {
 
     #[test]
     fn allowed_judgements_are_written_with_their_code() {
-        let words = ["misuse", "use-after-free@f"].map(|word| word.parse().expect("a word"));
+        let words =
+            ["misuse", "leak", "use-after-free@f"].map(|word| word.parse().expect("a word"));
         let code = |_: &str| Ok::<_, String>(vec![Site(16)..Site(32), Site(64)..Site(80)]);
         let allow = Allow::new(words.into(), code).expect("little code");
         let plan = Plan { allow, ..Plan::default() };
         let block = Block::new(plan.layout()).expect("a memory file");
         plan.store(Deliver::Nothing, 0, &block);
         let control = block.control();
-        assert_eq!(control.plan.allowed.load(Relaxed), Judgement::Misuse.allowed_bits());
+        let everywhere = Judgement::Misuse.allowed_bits() | Remark::Leak.bit();
+        assert_eq!(control.plan.allowed.load(Relaxed), everywhere);
         assert_eq!(control.plan.n_allowed_code.load(Relaxed), 2);
         let second = &control.allowed_code[1];
         assert_eq!((second.start.load(Relaxed), second.end.load(Relaxed)), (64, 80));
-        assert_eq!(second.judgements.load(Relaxed), u64::from(Judgement::UseAfterFree.bit()));
+        assert_eq!(second.set.load(Relaxed), u64::from(Judgement::UseAfterFree.bit()));
     }
 
     #[test]

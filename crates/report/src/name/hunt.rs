@@ -56,6 +56,7 @@ impl Names<'_> {
             );
         }
         notes.extend(self.allowed_in_all(budget));
+        notes.extend(self.remarks_in_all(budget));
         Hunt {
             trials: trials(budget, tally.infeasible),
             anomalies: Anomalies {
@@ -137,7 +138,10 @@ impl Names<'_> {
             stopped: Stopped::NoOrder,
             coverage: Coverage::default(),
             findings: finding.into_iter().collect(),
-            notes: std::iter::once(why.to_owned()).chain(self.allowed_in_all(budget)).collect(),
+            notes: std::iter::once(why.to_owned())
+                .chain(self.allowed_in_all(budget))
+                .chain(self.remarks_in_all(budget))
+                .collect(),
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod access;
 mod allowed;
+mod remark;
 mod difference;
 mod failure;
 mod hunt;

@@ -17,6 +17,9 @@ use crate::{hook, sys};
 export! {
     pthread_barrier_init => init;
     pthread_barrier_destroy => destroy;
+}
+
+export! { unsafe OTHER:
     pthread_barrier_wait => wait;
 }
 

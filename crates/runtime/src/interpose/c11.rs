@@ -10,20 +10,26 @@ use crate::hook;
 use crate::sched::thread::NEVER;
 
 export! {
-    thrd_create => create;
     thrd_detach => detach;
     thrd_yield => thread_yield;
     mtx_destroy => mutex::destroy;
     mtx_unlock => unlock;
-    mtx_trylock => try_lock;
     cnd_destroy => cond::destroy;
+}
+
+export! { unsafe OTHER:
+    thrd_create => create;
+    mtx_trylock => try_lock;
     cnd_signal => signal;
     cnd_broadcast => broadcast;
 }
 
 export_cancellable! {
-    thrd_join => join;
     thrd_sleep => thread_sleep;
+}
+
+export_cancellable! { unsafe OTHER:
+    thrd_join => join;
     cnd_wait => wait, left by cond::left_wait;
     cnd_timedwait => timed_wait, left by cond::left_wait;
     mtx_lock => lock;

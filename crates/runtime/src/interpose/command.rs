@@ -20,11 +20,11 @@ use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED, Which};
 use crate::{hook, proc, sys, tls};
 
-export! {
+export! { unsafe OTHER:
     popen => open_command;
 }
 
-export_cancellable! {
+export_cancellable! { unsafe OTHER:
     system => run_command;
     pclose => close_command;
 }

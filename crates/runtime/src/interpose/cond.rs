@@ -23,11 +23,14 @@ use crate::{hook, shared};
 export! {
     pthread_cond_init => init;
     pthread_cond_destroy => destroy;
+}
+
+export! { unsafe OTHER:
     pthread_cond_signal => signal;
     pthread_cond_broadcast => broadcast;
 }
 
-export_cancellable! {
+export_cancellable! { unsafe OTHER:
     pthread_cond_wait => wait, left by left_wait;
     pthread_cond_timedwait => timed_wait, left by left_wait;
     pthread_cond_clockwait => clock_wait, left by left_wait;

@@ -17,6 +17,10 @@ use crate::real::{address, real};
 export_noted! {
     qsort => sort;
     qsort_r => sort_with;
+    asctime_r => text_into;
+}
+
+export_noted! { unsafe OTHER:
     puts => print_line;
     fputs => print_text;
     fputs_unlocked => print_text_unlocked;
@@ -24,17 +28,21 @@ export_noted! {
     fwrite_unlocked => print_block_unlocked;
     localtime_r => local_into;
     gmtime_r => universal_into;
-    asctime_r => text_into;
     ctime_r => local_text_into;
     mktime => normalize;
 }
 
-export! {
+export! { unsafe OTHER:
     localtime => local;
     gmtime => universal;
     asctime => text;
     ctime => local_text;
     strftime => format_time;
+    readdir => next_entry;
+    readdir64 => next_entry;
+}
+
+export! {
     __xpg_strerror_r => error_text;
     stat => stat_path;
     stat64 => stat_path;
@@ -47,8 +55,6 @@ export! {
     getsockopt => socket_option;
     getsockname => socket_name;
     getpeername => peer_name;
-    readdir => next_entry;
-    readdir64 => next_entry;
 }
 
 fn reads<T>(at: *const T, bytes: usize, pc: u64) {

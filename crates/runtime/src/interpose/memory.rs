@@ -19,7 +19,7 @@ use crate::real::Real;
 use crate::sched::thread::{NEVER, Wait};
 use crate::{allow, die, freed, hook, modules, sched, shared, tls};
 
-export! {
+export! { unsafe HEAP:
     malloc => malloc_inner;
     calloc => calloc_inner;
     realloc => realloc_inner;

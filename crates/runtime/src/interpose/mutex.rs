@@ -18,13 +18,16 @@ use crate::sched::{self, SCHED};
 export! {
     pthread_mutex_init => init;
     pthread_mutex_destroy => destroy;
-    pthread_mutex_trylock => try_lock;
     pthread_mutex_unlock => unlock;
     __pthread_mutex_unlock => unlock;
 }
 
+export! { unsafe OTHER:
+    pthread_mutex_trylock => try_lock;
+}
+
 // No cancellation points, but a thread with asynchronous cancellation can be cancelled here.
-export_cancellable! {
+export_cancellable! { unsafe OTHER:
     pthread_mutex_lock => lock;
     __pthread_mutex_lock => lock;
     pthread_mutex_timedlock => timed_lock;

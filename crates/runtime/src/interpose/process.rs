@@ -20,12 +20,15 @@ export! {
     vfork => vfork_inner;
     posix_spawn => spawn;
     posix_spawnp => spawn_in_path;
-    exit => exit_inner;
     _exit => exit_now;
     _Exit => exit_now;
     quick_exit => quick_exit_inner;
     __assert_fail => assert_fail;
     atexit => atexit_inner;
+}
+
+export! { unsafe OTHER:
+    exit => exit_inner;
 }
 
 export_cancellable! {
@@ -224,6 +227,8 @@ extern "C" fn atexit_inner(routine: usize) -> c_int {
 
 extern "C" fn exit_inner(status: c_int) {
     let pc = hook::caller();
+    // If a handler exits, that is its mistake, and not what happens at the exit.
+    tls::set(tls::HANDLER, 0);
     step(pc);
     hook::record(Kind::Exit, status as u8, 0, 0, pc, &[]);
     real!(exit(status => c_int));

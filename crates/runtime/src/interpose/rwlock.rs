@@ -16,6 +16,10 @@ use crate::sched::{self, SCHED};
 export! {
     pthread_rwlock_init => init;
     pthread_rwlock_destroy => destroy;
+    pthread_rwlock_unlock => unlock;
+}
+
+export! { unsafe OTHER:
     pthread_rwlock_rdlock => read_lock;
     pthread_rwlock_tryrdlock => try_read_lock;
     pthread_rwlock_timedrdlock => timed_read_lock;
@@ -24,7 +28,6 @@ export! {
     pthread_rwlock_trywrlock => try_write_lock;
     pthread_rwlock_timedwrlock => timed_write_lock;
     pthread_rwlock_clockwrlock => clock_write_lock;
-    pthread_rwlock_unlock => unlock;
 }
 
 const INFO: u8 = Lock::RwLock as u8;

@@ -20,7 +20,7 @@ export! {
     sem_getvalue => value;
 }
 
-export_cancellable! {
+export_cancellable! { unsafe OTHER:
     sem_wait => wait;
     sem_timedwait => timed_wait;
     sem_clockwait => clock_wait;

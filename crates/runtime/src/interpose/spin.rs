@@ -15,9 +15,12 @@ use crate::sched::{self, SCHED};
 export! {
     pthread_spin_init => init;
     pthread_spin_destroy => destroy;
+    pthread_spin_unlock => unlock;
+}
+
+export! { unsafe OTHER:
     pthread_spin_lock => lock;
     pthread_spin_trylock => try_lock;
-    pthread_spin_unlock => unlock;
 }
 
 type Spin = *mut pthread_spinlock_t;

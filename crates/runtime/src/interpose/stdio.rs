@@ -30,23 +30,34 @@ use crate::sched::thread::{NEVER, Wait};
 use crate::{hook, shared, sys, tls};
 
 export! {
-    flockfile => lock;
     funlockfile => unlock;
 }
 
-export_noted! {
-    fflush => flush;
-    fclose => close;
+export! { unsafe OTHER:
+    flockfile => lock;
 }
 
-export_noted_variadic! {
+export_noted! { unsafe OTHER:
+    fflush => flush;
+    fclose => close;
+    putchar => print_byte;
+    putc => print_byte_to;
+    fputc => print_byte_into;
+    perror => print_error;
+}
+
+export_noted_variadic! { unsafe OTHER:
+    printf => print_standard;
+    vprintf => print_standard_list;
+    __printf_chk => print_standard_checked;
+    __vprintf_chk => print_standard_list_checked;
     fprintf => print;
     vfprintf => print_list;
     __fprintf_chk => print_checked;
     __vfprintf_chk => print_list_checked;
 }
 
-export_cancellable! {
+export_cancellable! { unsafe OTHER:
     fgets => line;
     fgets_unlocked => line_unlocked;
     fread => block;
@@ -269,6 +280,40 @@ extern "C" fn close(file: File) -> usize {
         ends::closes(descriptor, hook::caller());
     }
     address!(fclose)
+}
+
+extern "C" fn print_standard() -> usize {
+    address!(printf)
+}
+
+extern "C" fn print_standard_list() -> usize {
+    address!(vprintf)
+}
+
+extern "C" fn print_standard_checked() -> usize {
+    address!(__printf_chk)
+}
+
+extern "C" fn print_standard_list_checked() -> usize {
+    address!(__vprintf_chk)
+}
+
+extern "C" fn print_byte() -> usize {
+    address!(putchar)
+}
+
+extern "C" fn print_byte_to(_: c_int, file: File) -> usize {
+    sends(file);
+    address!(putc)
+}
+
+extern "C" fn print_byte_into(_: c_int, file: File) -> usize {
+    sends(file);
+    address!(fputc)
+}
+
+extern "C" fn print_error() -> usize {
+    address!(perror)
 }
 
 extern "C" fn print(file: File) -> usize {

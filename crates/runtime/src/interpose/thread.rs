@@ -7,25 +7,32 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use libc::{c_char, c_int, clockid_t, pthread_attr_t, pthread_t, timespec};
 use raddle_trace::record::{Kind, Wake};
+use raddle_trace::remark::Remark;
 
 use super::{affinity, clock, mutex};
 use crate::export::{export, export_cancellable};
 use crate::real::real;
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED, Sched};
-use crate::{hook, key, shared, sys, tls};
+use crate::{allow, hook, key, shared, sys, tls};
+
+export! { unsafe OTHER:
+    pthread_create => create_inner;
+}
 
 export! {
-    pthread_create => create_inner;
     pthread_detach => detach;
     pthread_tryjoin_np => try_join;
     pthread_setname_np => set_name;
 }
 
-export_cancellable! {
+export_cancellable! { unsafe OTHER:
     pthread_join => join;
     pthread_timedjoin_np => timed_join;
     pthread_clockjoin_np => clock_join;
+}
+
+export_cancellable! {
     pthread_testcancel => test_cancel;
     pthread_cancel => cancel;
     pthread_setcancelstate => set_cancel_state;
@@ -170,10 +177,20 @@ pub(super) fn create(
     let mut sched = SCHED.lock();
     // SAFETY: libc has stored the new thread's name there.
     sched.threads[id as usize].pthread = unsafe { *thread };
-    sched.threads[id as usize].gone = is_detached(attr);
+    if is_detached(attr) {
+        leave(&mut sched, id);
+    } else if !allow::is_silent(Remark::Leak, pc) {
+        slot.spawn_pc.store(pc, Ordering::Relaxed);
+    }
     sched.make_live(id);
     sched.poke(me);
     0
+}
+
+/// Nobody will join the thread any more.
+fn leave(sched: &mut Sched, id: u32) {
+    sched.threads[id as usize].gone = true;
+    shared::slot(id).is_gone.store(1, Ordering::Relaxed);
 }
 
 fn is_detached(attr: *const pthread_attr_t) -> bool {
@@ -299,7 +316,7 @@ pub(super) fn join_until(
         Wake::Cancelled => return 0,
         _ => {}
     }
-    SCHED.lock().threads[other as usize].gone = true;
+    leave(&mut SCHED.lock(), other);
     hook::record(Kind::Join, 0, u64::from(other), 0, pc, &[]);
     real_join()
 }
@@ -313,7 +330,7 @@ extern "C" fn try_join(thread: pthread_t, result: *mut *mut c_void) -> c_int {
     let other = SCHED.lock().by_pthread(thread);
     let status = real_try();
     if let (0, Some(other)) = (status, other) {
-        SCHED.lock().threads[other as usize].gone = true;
+        leave(&mut SCHED.lock(), other);
         hook::record(Kind::Join, 0, u64::from(other), 0, pc, &[]);
     }
     status
@@ -325,7 +342,7 @@ pub(super) extern "C" fn detach(thread: pthread_t) -> c_int {
         hook::sync(me, pc, Wait::Nothing, NEVER);
         let mut sched = SCHED.lock();
         if let Some(other) = sched.by_pthread(thread) {
-            sched.threads[other as usize].gone = true;
+            leave(&mut sched, other);
             drop(sched);
             hook::record(Kind::Detach, 0, u64::from(other), 0, pc, &[]);
         }

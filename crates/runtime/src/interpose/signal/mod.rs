@@ -21,6 +21,7 @@ use libc::{c_int, sigaction as Action, siginfo_t};
 use raddle_trace::control::Outside;
 
 use crate::guarded::Guarded;
+use crate::handler::Arrival;
 use crate::real::real;
 use crate::signals::{self, AREA_BYTES, DISPOSITIONS, STACK_BYTES};
 use crate::{shared, sys, tls};
@@ -98,7 +99,10 @@ extern "C" fn handler(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
             // The handler is the program's code: signals sent to it are deferred again.
             let before = tls::get(tls::SIGNALS_NOW);
             tls::set(tls::SIGNALS_NOW, 0);
-            death::while_interrupted(context, || signals::call(disposition, signal, info, context));
+            let arrival = if now { Arrival::Synchronous } else { Arrival::Asynchronous };
+            death::while_interrupted(context, || {
+                signals::call(disposition, signal, info, context, arrival);
+            });
             tls::set(tls::SIGNALS_NOW, before);
         }
     }
