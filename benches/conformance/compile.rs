@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use raddle_bench_shared::parallel;
 
-use crate::{WORKERS, parallel};
+use crate::WORKERS;
 
 /// A test of glibc.
 pub(crate) struct Test {

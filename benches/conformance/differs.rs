@@ -8,10 +8,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use raddle_bench_shared::verdict::{COLUMNS, Verdict};
 use raddle_trace::allow::AllowedList;
 
 use crate::trial::{Outcome, POLICIES};
-use crate::verdict::{COLUMNS, Verdict};
 
 /// The list, by name of the test.
 pub(crate) struct Differs<'t> {

@@ -18,21 +18,17 @@
 //! [`LIMIT`] counts as a hang, so a slow machine has more of them. Once a seed of a policy differs,
 //! we skip the other seeds.
 
-mod source;
 mod compile;
-mod run;
-mod verdict;
 mod trial;
 mod differs;
 mod table;
-mod parallel;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use raddle_corpus::place;
+use raddle_bench_shared::source::Sources;
+use raddle_bench_shared::{directory, parallel, run};
 
 use crate::differs::Differs;
 use crate::trial::{Bench, Outcome};
@@ -80,8 +76,8 @@ fn bench(filter: &[String]) -> Result<bool> {
     let start = Instant::now();
     run::fix_addresses();
 
-    let directory = directory()?;
-    let glibc = source::fetch(&directory)?;
+    let directory = directory("conformance")?;
+    let glibc = Sources::new(&directory).fetch("glibc")?;
     let compiler = compile::prepare(&directory, &glibc)?;
     let tests: Vec<_> =
         compiler.tests()?.into_iter().filter(|test| is_chosen(&test.name)).collect();
@@ -110,14 +106,4 @@ fn bench(filter: &[String]) -> Result<bool> {
         eprintln!("error: {complaint}");
     }
     Ok(complaints.is_empty())
-}
-
-/// `target/conformance`, where everything is kept for the next run.
-fn directory() -> Result<PathBuf> {
-    let raddle = place::executable();
-    let target = raddle.parent().and_then(Path::parent).context("raddle is not in target")?;
-    let directory = target.join("conformance");
-    std::fs::create_dir_all(&directory)
-        .with_context(|| format!("cannot make {}", directory.display()))?;
-    directory.canonicalize().context("cannot resolve target/conformance")
 }

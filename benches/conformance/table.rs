@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use raddle_bench_shared::verdict::{COLUMNS, Verdict};
+
 use crate::differs::Differs;
 use crate::trial::{Outcome, POLICIES, Verdicts};
-use crate::verdict::{COLUMNS, Verdict};
 
 /// Outcomes by name of the test.
 type Results<'r> = [(&'r str, Outcome)];

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use raddle_bench_shared::run::{self, Ending, Launch, Run};
+use raddle_bench_shared::verdict::Verdict;
 use raddle_corpus::place;
 
 use crate::LIMIT;
 use crate::compile::{Compiler, Test};
-use crate::run::{self, Ending, Run};
-use crate::verdict::Verdict;
 
 /// Scheduling policies of raddle.
 pub(crate) const POLICIES: [&str; 3] = ["random", "rr", "pct"];
@@ -79,7 +79,9 @@ impl Bench {
         let run = |kind: &str, words: &[&str], variable: (&str, &Path), limit: Duration| {
             let place = directory.path();
             let log = self.logs.join(format!("{}.{kind}", test.name));
-            run::run(words, &[variable, ("TMPDIR", place)], place, &log, limit)
+            let variables = &[variable, ("TMPDIR", place)];
+            let (directory, log) = (place, log.as_path());
+            run::run(&Launch { words, variables, directory, log, output: None, limit })
         };
 
         // The test's own driver would fork.

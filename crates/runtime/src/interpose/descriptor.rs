@@ -16,7 +16,7 @@ use libc::{
 };
 use raddle_trace::record::{Kind, Wake};
 
-use super::{channel, clock, foreign, result};
+use super::{channel, clock, foreign, randomness, result};
 use crate::export::{export, export_cancellable};
 use crate::sched::thread::{NEVER, Wait};
 use crate::sched::{self, SCHED};
@@ -283,7 +283,10 @@ fn noted_all(result: i64, messages: *const mmsghdr) -> i64 {
 }
 
 pub(super) extern "C" fn read_inner(descriptor: c_int, into: *mut u8, bytes: size_t) -> isize {
-    input(descriptor, into, || sys::syscall!(libc::SYS_read, descriptor, into, bytes))
+    input(descriptor, into, || {
+        let read = sys::syscall!(libc::SYS_read, descriptor, into, bytes);
+        randomness::seeded(descriptor, into, read)
+    })
 }
 
 extern "C" fn write_inner(descriptor: c_int, from: *const u8, bytes: size_t) -> isize {

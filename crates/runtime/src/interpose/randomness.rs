@@ -1,4 +1,6 @@
 //! Randomness: seeded under control.
+//!
+//! Reads of `/dev/urandom` and `/dev/random` are seeded too, by `read` and by libc's files.
 
 use core::sync::atomic::Ordering;
 
@@ -8,7 +10,7 @@ use crate::export::export;
 use crate::guarded::Guarded;
 use crate::random::Random;
 use crate::real::real;
-use crate::{hook, shared};
+use crate::{hook, shared, sys};
 
 export! {
     getrandom => getrandom_inner;
@@ -29,11 +31,43 @@ fn next() -> u64 {
 /// Fills memory as `getrandom` does.
 pub(super) fn fill(into: *mut u8, bytes: usize) -> c_long {
     hook::range(into as u64, bytes as u64, true, hook::caller());
+    overwrite(into, bytes);
+    bytes as c_long
+}
+
+fn overwrite(into: *mut u8, bytes: usize) {
     for at in 0..bytes {
         // SAFETY: the program's buffer of that size.
-        unsafe { *into.add(at) = next() as u8 };
+        unsafe { *into.add(at) = byte() };
     }
-    bytes as c_long
+}
+
+/// One random byte.
+pub(super) fn byte() -> u8 {
+    next() as u8
+}
+
+/// Devices that give random bytes, by number: `/dev/random` and `/dev/urandom`.
+const DEVICES: [u64; 2] = [libc::makedev(1, 8), libc::makedev(1, 9)];
+
+/// Whether what this descriptor gives is to be seeded.
+pub(super) fn is_device(descriptor: c_int) -> bool {
+    if hook::me().is_none() {
+        return false;
+    }
+    // SAFETY: zeroes are a valid value of this plain struct.
+    let mut about: libc::stat = unsafe { core::mem::zeroed() };
+    let status = sys::syscall!(libc::SYS_fstat, descriptor, &raw mut about);
+    let is_character_device = about.st_mode & libc::S_IFMT == libc::S_IFCHR;
+    status == 0 && is_character_device && DEVICES.contains(&about.st_rdev)
+}
+
+/// The kernel has read so many bytes, or failed. What came from a random device is replaced.
+pub(super) fn seeded(descriptor: c_int, into: *mut u8, read: c_long) -> c_long {
+    if read > 0 && is_device(descriptor) {
+        overwrite(into, read as usize);
+    }
+    read
 }
 
 extern "C" fn getrandom_inner(into: *mut u8, bytes: size_t, flags: c_uint) -> ssize_t {

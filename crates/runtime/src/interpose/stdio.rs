@@ -21,7 +21,7 @@ use libc::{c_int, size_t};
 use raddle_trace::record::Lock;
 
 use super::descriptor::{self, IN, Ready};
-use super::{channel, ends, fortified, memory};
+use super::{channel, ends, fortified, memory, randomness};
 use crate::export::{export, export_cancellable, export_noted, export_noted_variadic};
 use crate::real::{address, real};
 use crate::sched::SCHED;
@@ -118,6 +118,8 @@ struct Source {
     descriptor: c_int,
     me: u32,
     pc: u64,
+    /// Whether its bytes are random, and so come from the seed.
+    is_random: bool,
     /// Whether reading failed, other than by an end or by a descriptor that must not block.
     failed: Cell<bool>,
 }
@@ -131,11 +133,15 @@ impl Source {
             return None;
         }
         acquire(me, file, pc);
-        Some(Self { file, descriptor, me, pc, failed: Cell::new(false) })
+        let is_random = randomness::is_device(descriptor);
+        Some(Self { file, descriptor, me, pc, is_random, failed: Cell::new(false) })
     }
 
     /// The next byte, or [`EOF`]. Waits for it if the buffer is empty.
     fn byte(&self) -> c_int {
+        if self.is_random {
+            return c_int::from(randomness::byte());
+        }
         let ended = field::<c_int>(self.file, FLAGS) & END_SEEN != 0;
         let empty = buffered(self.file).is_empty();
         let ready = if empty && !ended {

@@ -7,7 +7,9 @@
 //! does not spin: locks and channels yield a few times before they block, and go on. So it takes many
 //! yields without any progress of the program.
 //!
-//! Delays of a thread add up until it performs a step.
+//! Delays of a thread add up until it has made its share of progress for all of them, since the
+//! first one. If a single step were enough, the holder of a lock could be delayed before each of its
+//! steps, and a time-out of many seconds would expire beside it though no delay is that long.
 //!
 //! [`Expiry`]: raddle_trace::expiry::Expiry
 
@@ -27,8 +29,15 @@ impl Model {
         if thread.yielded && self.only_yields() || progress >= share {
             return None;
         }
-        let before = if progress > 0 { 0 } else { thread.late_ns };
+        let before = if self.is_in_time(id) { 0 } else { thread.late_ns };
         Some(before.saturating_add(ns))
+    }
+
+    /// Whether a thread was never late, or has had the share of a sleep that long since.
+    fn is_in_time(&self, id: u32) -> bool {
+        let thread = &self.threads[id as usize];
+        let since = thread.done().saturating_sub(thread.done_at_late);
+        thread.late_ns == 0 || since >= self.expiry.share(thread.late_ns, Awaited::Sleep)
     }
 
     /// Whether time may jump to a deadline, though that makes threads late that can run.
@@ -41,7 +50,7 @@ impl Model {
     /// had at least the smallest share, or it was tolerable there.
     pub(super) fn may_be_late_again(&mut self, ns: u64, world: &impl World) -> bool {
         self.collect_runnable(world);
-        self.is_tolerable(ns, self.expiry.n_steps)
+        self.is_tolerable(ns, self.expiry.least_share())
     }
 
     /// Whether the threads that were collected may be late, with a share of so many steps.
@@ -73,8 +82,14 @@ impl Model {
             // Both lists are sorted.
             let can_run =
                 self.runnable.binary_search_by_key(&id, |candidate| candidate.thread).is_ok();
-            let late_ns = if can_run { self.late_after(id, ns, share) } else { None }.unwrap_or(0);
-            self.threads[id as usize].late_ns = late_ns;
+            let late = self.late_after(id, ns, share).filter(|_| can_run);
+            let Some(late_ns) = late else { continue };
+            let begins = self.is_in_time(id);
+            let thread = &mut self.threads[id as usize];
+            thread.late_ns = late_ns;
+            if begins {
+                thread.done_at_late = thread.done();
+            }
             if late_ns > self.latest.map_or(0, |(_, longest)| longest) {
                 self.latest = Some((id, late_ns));
             }

@@ -75,14 +75,19 @@ impl Patience {
 }
 
 impl Thread {
-    /// Steps since the last jump, with what operations count beyond one.
+    /// All its steps, with what operations count beyond one.
+    pub(super) fn done(&self) -> u64 {
+        self.steps + self.effort
+    }
+
+    /// The same since the last jump.
     pub(super) fn progress(&self) -> u64 {
-        (self.steps + self.effort).saturating_sub(self.done_at_jump)
+        self.done().saturating_sub(self.done_at_jump)
     }
 
     /// The progress of a thread starts anew.
     pub(super) fn forget_progress(&mut self) {
-        self.done_at_jump = self.steps + self.effort;
+        self.done_at_jump = self.done();
         self.seen = Seen::NONE;
     }
 

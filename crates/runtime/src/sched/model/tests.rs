@@ -4,7 +4,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use raddle_trace::control::Policy as Code;
-use raddle_trace::expiry::Expiry;
+use raddle_trace::expiry::{Awaited, Expiry};
 use raddle_trace::id::Site;
 use raddle_trace::record::Switch;
 
@@ -345,6 +345,30 @@ fn a_schedule_makes_threads_late_only_as_far_as_it_may() {
         assert_eq!(end == End::Finished, may, "{sleep_ns} {expiry:?}: {end:?}");
         let is_late = latest.is_some_and(|(thread, ns)| thread == 0 && sleep_ns - ns < ms);
         assert_eq!(is_late, may, "{sleep_ns} {expiry:?}: {latest:?}");
+    }
+}
+
+/// Delays before each of a few steps are one long delay.
+#[test]
+fn delays_of_a_thread_add_up_until_it_had_its_share() {
+    let ms = 1_000_000;
+    let share = Expiry::LATE.share(600 * ms, Awaited::Sleep);
+    for (n_between, may) in [(1, false), (Expiry::STEPS, false), (share, true)] {
+        let text =
+            alloc::format!("work:{}\nsleep:{s} sleep:{s} work:1", n_between + 1, s = 600 * ms);
+        let step = |thread, count| Item::Stretch(Step { thread, count, site: Site::UNKNOWN });
+        let schedule = alloc::vec![
+            step(0, 0),
+            step(1, 1),
+            step(0, n_between),
+            step(1, 1),
+            step(1, 1),
+            step(0, 1)
+        ];
+        let mut play = Play::new(&program(&text), By::Schedule(schedule));
+        play.model.expiry = Expiry::LATE;
+        let end = play.perform();
+        assert_eq!(end == End::Finished, may, "{n_between}: {end:?}, {:?}", play.model.latest);
     }
 }
 

@@ -179,8 +179,10 @@ pub(crate) struct Thread {
     pub(crate) done_at_jump: u64,
     /// Its deadline, when it was first seen.
     pub(super) seen: Seen,
-    /// How late jumps have made it since its last step.
+    /// How late jumps have made it since it was last in time.
     pub(crate) late_ns: u64,
+    /// What it had done when the first of these jumps came.
+    pub(crate) done_at_late: u64,
     /// Steps granted with the turn.
     pub(crate) budget: u64,
     /// The kernel's id.
@@ -234,6 +236,7 @@ impl Thread {
             done_at_jump: 0,
             seen: Seen::NONE,
             late_ns: 0,
+            done_at_late: 0,
             budget: 0,
             kernel_id: 0,
             pthread: 0,

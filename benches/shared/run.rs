@@ -15,7 +15,8 @@ use nix::unistd::Pid;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub enum Ending {
+    /// With this status.
     Exited(i32),
     /// By the signal of this number.
     Killed(i32),
@@ -24,23 +25,46 @@ pub(crate) enum Ending {
 }
 
 /// A run that is over.
-pub(crate) struct Run {
-    pub(crate) ending: Ending,
-    pub(crate) duration: Duration,
-    /// What it printed, on standard output or standard error.
-    pub(crate) text: String,
+pub struct Run {
+    /// How it ended.
+    pub ending: Ending,
+    /// How long it took.
+    pub duration: Duration,
+    /// What it printed to its log.
+    pub text: String,
 }
 
-/// Runs a program with its arguments in a session of its own, and kills whatever is left of that
-/// session at the end. What it prints is kept in the file `log`.
-pub(crate) fn run(
-    words: &[&str],
-    variables: &[(&str, &Path)],
-    directory: &Path,
-    log: &Path,
-    limit: Duration,
-) -> Result<Run> {
-    let file = File::create(log).with_context(|| format!("cannot make {}", log.display()))?;
+/// A run to be.
+#[derive(Clone, Copy)]
+pub struct Launch<'a> {
+    /// The program and its arguments.
+    pub words: &'a [&'a str],
+    /// Environment variables.
+    pub variables: &'a [(&'a str, &'a Path)],
+    /// Where it runs.
+    pub directory: &'a Path,
+    /// The file for what it prints to standard error, and to standard output unless that goes
+    /// elsewhere.
+    pub log: &'a Path,
+    /// The file for standard output, if it has one of its own.
+    pub output: Option<&'a Path>,
+    /// How long it may take.
+    pub limit: Duration,
+}
+
+/// Runs a program in a session of its own, and kills whatever is left of that session at the end.
+///
+/// # Errors
+/// If it cannot be started, or its files cannot be written.
+pub fn run(launch: &Launch<'_>) -> Result<Run> {
+    let Launch { words, variables, directory, log, output, limit } = *launch;
+    let create =
+        |path: &Path| File::create(path).with_context(|| format!("cannot make {}", path.display()));
+    let file = create(log)?;
+    let output = match output {
+        Some(path) => create(path)?,
+        None => file.try_clone()?,
+    };
     // A shell that starts us in the background makes us ignore SIGINT, which a test would inherit.
     let mut command = Command::new("env");
     command
@@ -48,7 +72,7 @@ pub(crate) fn run(
         .args(words)
         .envs(variables.iter().copied())
         .current_dir(directory);
-    command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+    command.stdin(Stdio::null()).stdout(output).stderr(file);
     let start = Instant::now();
     let mut child = command.spawn().context("cannot start env")?;
     let status = wait(&mut child, start + limit)?;
@@ -67,7 +91,7 @@ pub(crate) fn run(
 
 /// Turns address randomization off for all that will be started: ThreadSanitizer of gcc does not
 /// start with as much of it as newer kernels give.
-pub(crate) fn fix_addresses() {
+pub fn fix_addresses() {
     let fixed = personality::get()
         .and_then(|persona| personality::set(persona | Persona::ADDR_NO_RANDOMIZE));
     if let Err(error) = fixed {
@@ -157,7 +181,15 @@ mod tests {
         let directory = tempfile::tempdir()?;
         let log = directory.path().join("log");
         let words = ["sh", "-c", "echo started; sleep 100 & sleep 100"];
-        let run = run(&words, &[], directory.path(), &log, Duration::from_millis(200))?;
+        let launch = Launch {
+            words: &words,
+            variables: &[],
+            directory: directory.path(),
+            log: &log,
+            output: None,
+            limit: Duration::from_millis(200),
+        };
+        let run = run(&launch)?;
         assert_eq!((run.ending, run.text.as_str()), (Ending::TimedOut, "started\n"));
         assert!(run.duration < Duration::from_secs(50));
         Ok(())

@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What `job` makes of each item, in the order of the items; `job` is also told the number of
 /// the item, from 1 on.
-pub(crate) fn map<T: Sync, R: Send>(
+///
+/// # Panics
+/// If a job does.
+pub fn map<T: Sync, R: Send>(
     n_workers: usize,
     items: &[T],
     job: impl Fn(usize, &T) -> R + Sync,

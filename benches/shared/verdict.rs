@@ -6,11 +6,16 @@ use crate::run::{Ending, Run};
 
 /// How a run compares with the native one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
+    /// It ended in the same way.
     Same,
+    /// It took too long.
     Hang,
+    /// All waited for each other, or for a wake-up that was lost.
     Deadlock,
+    /// A synchronization object was used against its rules.
     Misuse,
+    /// Its threads ran and got nowhere.
     Livelock,
     /// A freed block was used or freed again.
     Memory,
@@ -21,7 +26,7 @@ pub(crate) enum Verdict {
 }
 
 /// The columns of the table.
-pub(crate) const COLUMNS: [&str; 8] =
+pub const COLUMNS: [&str; 8] =
     ["same", "hang", "deadlock", "misuse", "livelock", "memory", "gave up", "other"];
 
 /// What raddle's words about a run start with.
@@ -38,7 +43,8 @@ const WORDS: [(&str, Verdict); 8] = [
 
 impl Verdict {
     /// Of a run by itself.
-    pub(crate) fn of_plain(native: Ending, run: &Run) -> Self {
+    #[must_use]
+    pub fn of_plain(native: Ending, run: &Run) -> Self {
         match run.ending {
             Ending::TimedOut => Self::Hang,
             ending if ending == native => Self::Same,
@@ -47,7 +53,8 @@ impl Verdict {
     }
 
     /// Of a run under raddle, which exits as a shell does if a signal killed the program.
-    pub(crate) fn of_raddle(native: Ending, run: &Run) -> Self {
+    #[must_use]
+    pub fn of_raddle(native: Ending, run: &Run) -> Self {
         let expected = match native {
             Ending::Exited(code) => Some(code),
             Ending::Killed(number) => Some(128 + number),
@@ -61,7 +68,8 @@ impl Verdict {
     }
 
     /// The name of the column that it counts for.
-    pub(crate) fn column(&self) -> &'static str {
+    #[must_use]
+    pub fn column(&self) -> &'static str {
         let at = match self {
             Self::Same => 0,
             Self::Hang => 1,
