@@ -3,7 +3,7 @@
 //!
 //! Objects that are shared between processes are modeled like others as long as we have no
 //! children. From then on a child may act on them, and we see neither when nor what. Their values are
-//! read again when all children are at rest ([`super::model::children`]).
+//! read again when all children are at rest (`sched::model::children`).
 //!
 //! Limits: processes that are not our children are not known. A mutex that a child holds is
 //! waited for in the kernel.
