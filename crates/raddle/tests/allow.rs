@@ -164,12 +164,12 @@ fn other_judgements_are_allowed_in_functions_too() {
 
 #[test]
 fn other_words_and_names_are_refused() {
-    let known = "expected use-after-free, double-free, foreign-unlock, destroyed, misuse, or \
-                 self-deadlock";
+    let known = "expected use-after-free, double-free, foreign-unlock, destroyed, misuse, \
+                 self-deadlock, handler-errno, handler-unsafe, or leak";
     for command in ["run", "record -o trace", "hunt", "localize", "isolate"] {
         PLACE
-            .raddle(&format!("{command} --allow leak -- ./stale_balance"))
-            .complains(2, &format!("invalid value 'leak' for '--allow <WHAT[@WHERE]>': {known}"));
+            .raddle(&format!("{command} --allow loss -- ./stale_balance"))
+            .complains(2, &format!("invalid value 'loss' for '--allow <WHAT[@WHERE]>': {known}"));
         PLACE
             .raddle(&format!("{command} --allow misuse@nothing -- ./stale_balance"))
             .complains(2, "stale_balance has the name nothing; write it as raddle prints it");

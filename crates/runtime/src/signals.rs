@@ -162,7 +162,7 @@ pub(crate) fn put_off(signal: c_int, info: *mut siginfo_t) {
         // SAFETY: the kernel's description, and a place that is this thread's own.
         unsafe { *info_in(area, signal) = *info };
     }
-    tls::set(tls::SIGNALS, tls::get(tls::SIGNALS) | bit(signal));
+    signals_due().fetch_or(bit(signal), Ordering::Relaxed);
     // The next access takes the slow path.
     if tls::get(tls::TURN) == 1 {
         let left = tls::get(tls::COUNTDOWN);
@@ -233,7 +233,7 @@ pub(crate) fn take_due() -> Option<Due> {
             return None;
         }
         let signal = due.trailing_zeros() as c_int + 1;
-        tls::set(tls::SIGNALS, due & (due - 1));
+        signals_due().fetch_and(!bit(signal), Ordering::Relaxed);
         let disposition = DISPOSITIONS.lock()[signal as usize];
         if disposition.handler <= libc::SIG_IGN {
             continue;
@@ -251,7 +251,7 @@ pub(crate) fn take_due() -> Option<Due> {
                 // SAFETY: a place that is this thread's own.
                 unsafe { *info_in(area, signal) = next };
             }
-            tls::set(tls::SIGNALS, tls::get(tls::SIGNALS) | bit(signal));
+            signals_due().fetch_or(bit(signal), Ordering::Relaxed);
         }
         return Some(Due { signal, disposition, info });
     }
@@ -263,6 +263,18 @@ impl Due {
         self.disposition.flags & libc::SA_RESTART != 0
     }
 
+    /// Blocks what the handler must not be interrupted by, also signals that are due already.
+    pub(crate) fn block(&self) -> Blocked {
+        let is_deferred = self.disposition.flags & libc::SA_NODEFER == 0;
+        let own = if is_deferred { bit(self.signal) } else { 0 };
+        let (new, mut before) = (self.disposition.mask | own, 0u64);
+        let (new_at, before_at) = (&raw const new, &raw mut before);
+        sys::syscall!(libc::SYS_rt_sigprocmask, libc::SIG_BLOCK, new_at, before_at, 8);
+        let during = before | new;
+        let withheld = signals_due().fetch_and(!during, Ordering::Relaxed) & during;
+        Blocked { before, during, withheld }
+    }
+
     /// Calls the handler.
     pub(crate) fn handle(mut self) {
         // SAFETY: all zeros is a valid context; there is no interrupted place to describe.
@@ -271,4 +283,31 @@ impl Due {
         let arrival = Arrival::Asynchronous;
         call(self.disposition, self.signal, &raw mut self.info, context, arrival);
     }
+}
+
+/// What a thread blocks while it runs a handler.
+pub(crate) struct Blocked {
+    /// What it blocked before.
+    pub(crate) before: u64,
+    /// What it blocks now.
+    pub(crate) during: u64,
+    /// Signals that were due.
+    withheld: u64,
+}
+
+impl Blocked {
+    /// The handler has returned.
+    pub(crate) fn unblock(self) {
+        // First, or one of those that now arrive would take the place of one that was due.
+        signals_due().fetch_or(self.withheld, Ordering::Relaxed);
+        let before = &raw const self.before;
+        sys::syscall!(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, before, 0, 8);
+    }
+}
+
+/// The running thread's deferred signals, which its own handlers change at any time.
+fn signals_due() -> &'static AtomicU64 {
+    // SAFETY: the thread's own word, which lives as long as the thread, and nobody else keeps this
+    // reference.
+    unsafe { &*((tls::address() + tls::SIGNALS as u64) as *const AtomicU64) }
 }

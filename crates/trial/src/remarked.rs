@@ -4,7 +4,9 @@
 //! runtime knows about each thread when the program has exited: a thread is leaked if it has ended
 //! and was neither joined nor detached. As in ThreadSanitizer, one that still runs then is none,
 //! and nothing is said about a program that did not exit by itself, or that ended with its last
-//! thread after `main` had ended by `pthread_exit`: nobody was left to join that.
+//! thread after `main` had ended by `pthread_exit`: nobody was left to join that. Unlike there,
+//! nothing is said about a program that exits with an error either: it has other worries than to
+//! join its threads.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -58,7 +60,7 @@ pub(crate) fn remarked(block: &Block, outcome: &Outcome) -> Vec<Remarked> {
     if n_lost > 0 {
         remarks.push(Remarked { mistake: Mistake::NoRoom, pc: Pc(0), n: n_lost });
     }
-    if matches!(outcome.end, End::Exit { .. }) {
+    if outcome.end == (End::Exit { status: 0 }) {
         remarks.extend(leaks(&block.threads()[..outcome.threads.len()]));
     }
     remarks.sort_by(|a, b| (&a.mistake, a.pc).cmp(&(&b.mistake, b.pc)));

@@ -96,9 +96,11 @@ pub(crate) fn deliver() {
     let (mut restarts, mut leaves_lock) = (true, false);
     while let Some(due) = signals::take_due() {
         restarts &= due.restarts();
+        let blocked = due.block();
         if let Some(me) = tls::thread() {
             let mut sched = SCHED.lock();
             let thread = &mut sched.threads[me as usize];
+            thread.mask = blocked.during;
             thread.interrupted = tls::get(tls::SIGNALS) != 0;
             thread.restarts = restarts;
             // The handler may lock, and may never return.
@@ -108,6 +110,10 @@ pub(crate) fn deliver() {
             lane::append_all(Kind::Signal, due.signal as u8, 0, 0, 0, &[]);
         }
         due.handle();
+        if let Some(me) = tls::thread() {
+            SCHED.lock().threads[me as usize].mask = blocked.before;
+        }
+        blocked.unblock();
     }
     if let Some(me) = tls::thread() {
         let mut sched = SCHED.lock();

@@ -23,6 +23,7 @@ use raddle_trace::control::Outside;
 use crate::guarded::Guarded;
 use crate::handler::Arrival;
 use crate::real::real;
+use crate::sched::SCHED;
 use crate::signals::{self, AREA_BYTES, DISPOSITIONS, STACK_BYTES};
 use crate::{shared, sys, tls};
 
@@ -99,10 +100,17 @@ extern "C" fn handler(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
             // The handler is the program's code: signals sent to it are deferred again.
             let before = tls::get(tls::SIGNALS_NOW);
             tls::set(tls::SIGNALS_NOW, 0);
+            // If the stack has overflowed in the scheduler, nobody will release its lock: what the
+            // handler calls must not wait for it.
+            let quiet = tls::get(tls::QUIET);
+            if own && !sent && SCHED.try_lock().is_none() {
+                tls::set(tls::QUIET, 1);
+            }
             let arrival = if now { Arrival::Synchronous } else { Arrival::Asynchronous };
             death::while_interrupted(context, || {
                 signals::call(disposition, signal, info, context, arrival);
             });
+            tls::set(tls::QUIET, quiet);
             tls::set(tls::SIGNALS_NOW, before);
         }
     }
