@@ -26,9 +26,12 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program, unless no line of it is guilty.
+    /// The program, unless no line of it is guilty, or what is guilty does no harm.
     #[must_use]
     pub fn new(source: Source) -> Option<Self> {
+        if source.directive("Hunt") == Some("benign") {
+            return None;
+        }
         let is_marked = |line: &str| {
             MARKS.iter().any(|mark| line.contains(&format!("/* {mark}")))
                 || line.trim_end().ends_with("// guilty")
