@@ -15,7 +15,7 @@
 //! failure run again with `--allow`, as far as the list says so.
 //!
 //! **Limits.** Only the status is compared, not the output. A run that takes longer than
-//! [`LIMIT`] counts as a hang, so a slow machine has more of them. Once a seed of a policy differs,
+//! [`LIMIT`] counts as a hang, so a slow machine may have more of them. Once a seed of a policy differs,
 //! we skip the other seeds.
 
 mod compile;
@@ -35,7 +35,7 @@ use crate::trial::{Bench, Outcome};
 
 /// Tests that run at the same time.
 const WORKERS: usize = 2;
-/// How long a run may take under raddle.
+/// How long a run may take under raddle, in addition to twice the time that it takes natively.
 const LIMIT: Duration = Duration::from_secs(20);
 
 const HELP: &str = "\

@@ -99,14 +99,15 @@ impl Bench {
         let options = ("TSAN_OPTIONS", Path::new("report_bugs=0"));
         let tsan = run("tsan", &words(&program), options, LIMIT + native.duration)?;
         let under = |policy: &str, seed: &str, allow: Option<&str>| -> Result<Run> {
-            let limit = LIMIT.as_secs().to_string();
+            let most = LIMIT + 2 * native.duration;
+            let limit = most.as_secs().to_string();
             let mut line = vec![self.raddle.as_str(), "run", "--policy", policy, "--seed", seed];
             line.extend(allow.into_iter().flat_map(|words| ["--allow", words]));
             line.extend(["--timeout", &limit, "--"]);
             line.extend(words(&program));
             let kind = allow.map_or_else(|| policy.to_owned(), |_| format!("{policy}.allow"));
             // raddle itself ends the run in time, and says where its threads are.
-            run(&kind, &line, ("XDG_CACHE_HOME", &self.cache), 2 * LIMIT)
+            run(&kind, &line, ("XDG_CACHE_HOME", &self.cache), 2 * most)
         };
         // Of the first seed that differs, if one does.
         let verdict = |policy: &str, allow: Option<&str>| -> Result<Verdict> {

@@ -5,14 +5,14 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use libc::{c_int, c_long, timespec};
 use raddle_trace::record::{Kind, Lock, Wake};
 
-use super::{clock, randomness, sleep};
-use crate::export::export;
+use super::{clock, randomness, signal, sleep};
+use crate::export::export_cancellable;
 use crate::sched::SCHED;
 use crate::sched::object::NOBODY;
 use crate::sched::thread::{NEVER, Wait};
 use crate::{hook, inside, sys};
 
-export! {
+export_cancellable! {
     syscall => call;
 }
 
@@ -25,6 +25,7 @@ extern "C" fn call(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64, f: u6
             }
             libc::SYS_getrandom => return randomness::fill(a as *mut u8, b as usize),
             libc::SYS_sched_yield => return sleep::yield_inner().into(),
+            libc::SYS_pause => return only_asynchronously(me, || signal::pause_inner()).into(),
             libc::SYS_nanosleep => {
                 let error = sleep::clock_nanosleep_inner(
                     libc::CLOCK_MONOTONIC,
@@ -49,6 +50,22 @@ extern "C" fn call(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64, f: u6
     inside::note_call(number);
     // SAFETY: what the program passes for this same system call.
     super::result(unsafe { sys::call(number, [a, b, c, d, e, f]) })
+}
+
+/// Waits as a system call does, which is no cancellation point: only a thread that asked for
+/// asynchronous cancellation is canceled.
+fn only_asynchronously<R>(me: u32, wait: impl FnOnce() -> R) -> R {
+    let set = |is_uncancellable: bool| {
+        let mut sched = SCHED.lock();
+        let thread = &mut sched.threads[me as usize];
+        core::mem::replace(&mut thread.uncancellable, is_uncancellable)
+    };
+    let is_anywhere = SCHED.lock().threads[me as usize].cancel_anywhere;
+    let before = set(true);
+    set(before || !is_anywhere);
+    let result = wait();
+    set(before);
+    result
 }
 
 const COMMAND: c_int = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);

@@ -14,6 +14,7 @@ mod wait;
 mod disposition;
 
 pub(super) use self::disposition::mask_changed;
+pub(super) use self::wait::pause_inner;
 
 use core::ffi::c_void;
 

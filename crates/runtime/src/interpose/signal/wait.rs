@@ -22,7 +22,7 @@ export_cancellable! {
     sigtimedwait => timed_wait;
 }
 
-extern "C" fn pause_inner() -> c_int {
+pub(in crate::interpose) extern "C" fn pause_inner() -> c_int {
     let pc = hook::caller();
     let Some(me) = hook::me() else { return result(sys::syscall!(libc::SYS_pause)) as c_int };
     hook::sync(me, pc, Wait::Signal, NEVER);
