@@ -8,7 +8,8 @@
 //!
 //! **Progress** is counted in steps. A synchronization operation takes longer than an access, and a
 //! wait much longer, so they count as several ([`SYNC_STEPS`], [`BLOCK_STEPS`], [`SPAWN_STEPS`]). A
-//! new thread starts with the progress of its creator: time has passed for both.
+//! new thread starts with the progress of its creator, since time has passed for both, but for the
+//! smallest share, so that it gets to run.
 //!
 //! **Since it was seen.** Nobody keeps what each thread had done when each deadline was set. A
 //! deadline keeps the progress of the thread that was ahead of all others when it was first seen; a
@@ -36,7 +37,7 @@ pub(crate) const SYNC_STEPS: u64 = 50;
 /// Steps that a wait counts for: the kernel takes microseconds to pass a processor on.
 pub(crate) const BLOCK_STEPS: u64 = 1_000;
 /// Steps that creating a thread counts for.
-pub(crate) const SPAWN_STEPS: u64 = 10_000;
+pub(crate) const SPAWN_STEPS: u64 = 1_000;
 /// A thread that is ahead by this many shares lets others go first.
 const SHARES_AHEAD: u64 = 3;
 /// After this many shares a deadline expires even if others before it were set anew.
@@ -137,7 +138,8 @@ impl Model {
     pub(crate) fn note_spawn(&mut self, id: u32, new: u32) {
         let creator = &mut self.threads[id as usize];
         creator.effort += SPAWN_STEPS;
-        self.threads[new as usize].effort = creator.progress();
+        let start = creator.progress().saturating_sub(self.expiry.least_share());
+        self.threads[new as usize].effort = start;
     }
 
     /// Whether the next deadline may expire beside the threads that can run, which were collected.
