@@ -523,7 +523,7 @@ mod tests {
   "options": {
     "spurious": false,
     "expiry": {
-      "steps": 100000,
+      "steps": 50000,
       "delay_ns_max": null
     },
     "depth": 0,

@@ -33,10 +33,12 @@ impl Awaited {
         }
     }
 
-    /// Steps that each busy thread makes, at most, so that an hour costs no more than some seconds:
-    /// those of ten seconds.
+    /// Steps that each busy thread makes, at most, so that an hour costs no more than some seconds.
     const fn n_steps_max(self) -> u64 {
-        10_000_000_000 / self.ns_per_step()
+        match self {
+            Self::Sleep => 3_000_000,
+            Self::TimeOut => 100_000_000,
+        }
     }
 }
 

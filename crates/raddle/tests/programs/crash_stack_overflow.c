@@ -2,7 +2,6 @@
 // run a handler there.
 // Covers: Signal
 // Outcome: signal SIGSEGV
-// Follow: the runtime needs a little of the stack too, and not always the same
 #include <pthread.h>
 
 static volatile int depth_max = 1 << 30;
