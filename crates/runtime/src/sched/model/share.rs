@@ -151,7 +151,10 @@ impl Model {
         };
         let least_share = self.expiry.least_share();
         if least < least_share {
-            return Patience::until(least_share, least_share, most);
+            let patience = Patience::until(least_share, least_share, most);
+            // Without a deadline, who starves is the policy's business.
+            let is_needed = patience == Patience::Waits || self.next_awaited().is_some();
+            return if is_needed { patience } else { Patience::Waits };
         }
         let ahead = self.live.iter().map(|&id| progress(id)).max().unwrap_or(most);
         let (now, expiry) = (self.now(), self.expiry);
