@@ -154,7 +154,7 @@ mod words {
     /// What is allowed, everywhere or in one function.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Allowed {
-        /// What.
+        /// The word that was typed.
         pub word: Word,
         /// The name of the function, as raddle prints it.
         pub function: Option<String>,

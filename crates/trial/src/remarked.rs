@@ -21,7 +21,7 @@ use crate::shm::Block;
 /// A mistake at one place in the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remarked {
-    /// What.
+    /// The kind of mistake.
     pub mistake: Mistake,
     /// Where: the handler, the call in a handler, the creation of the thread.
     pub pc: Pc,
